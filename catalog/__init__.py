@@ -1,0 +1,1 @@
+"""What can be called: tools, their schemas and effects, and the servers that offer them."""

@@ -1,0 +1,1 @@
+"""The procedures: settings, planning, execution, verification, evolution, and the MCP surface."""

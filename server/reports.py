@@ -1,0 +1,249 @@
+"""What each use case answers, as data: the stable keys of `--json` and of structured content.
+
+Rendering for a terminal belongs to `server.cli`, for MCP to `server.surface`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from catalog.effects import Effect, Reset
+from catalog.tools import ToolId
+from skills_store.skill import AdmissionVerdict, SkillState
+from skills_store.trace import Status, Step, Verification
+from skills_store.workflow.edits import Edit
+from skills_store.workflow.faults import Fault
+
+__all__ = [
+    "CandidateRecord",
+    "CheckReport",
+    "DoctorReport",
+    "EffectsReport",
+    "ErrorReport",
+    "NotRepeated",
+    "RepairReport",
+    "Route",
+    "RunReport",
+    "ServerReport",
+    "SkillReport",
+    "SkillsReport",
+    "TestReport",
+    "ToolEffect",
+    "ToolHit",
+    "exit_code",
+]
+
+Route = Literal["direct", "seeded", "dynamic"]
+
+
+class _Report(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ErrorDetail(_Report):
+    """Why a command could not be carried out."""
+
+    kind: str
+    message: str
+    pointer: str | None = None
+
+
+class ErrorReport(_Report):
+    """`{"error": {"kind", "message", "pointer"?}}`."""
+
+    error: ErrorDetail
+
+
+class CheckReport(_Report):
+    """Answer of `check`: every static fault with its place."""
+
+    faults: tuple[Fault, ...]
+    warnings: tuple[str, ...] = ()
+
+
+class NotRepeated(_Report):
+    """A call that was held back, with the rule and how to allow it."""
+
+    node: str | None
+    tool: ToolId
+    effect: Effect
+    reason: str
+    allow: str
+    """The command that would allow it."""
+
+
+class RunReport(_Report):
+    """Answer of `run`."""
+
+    status: Status
+    outputs: dict[str, JsonValue] | None
+    faults: tuple[Fault, ...] = ()
+    calls: int = 0
+    seconds: float = 0.0
+    trace: tuple[Step, ...] = ()
+    trace_id: str | None = None
+    not_repeated: tuple[NotRepeated, ...] = ()
+    verifications: tuple[Verification, ...] = ()
+
+
+class CandidateRecord(_Report):
+    """One candidate of a search: where it came from and what became of it."""
+
+    id: str
+    """`content_hash` of the workflow."""
+    parent: str | None
+    edits: tuple[str, ...]
+    """Readable edits against the parent."""
+    faults: tuple[Fault, ...] = ()
+    score: float
+    """Rule score in [0, 1]."""
+    status: Literal["static_faults", "failed", "executed", "verified"]
+    calls: int = 0
+
+
+class RepairReport(_Report):
+    """Answer of `repair` and `solve`."""
+
+    status: Status
+    outputs: dict[str, JsonValue] | None
+    workflow: dict[str, JsonValue]
+    """The best workflow found, verified or not."""
+    edits: tuple[Edit, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    """What is left wrong with the best workflow."""
+    initial_faults: tuple[Fault, ...] = ()
+    """What was wrong with the original."""
+    calls: int = 0
+    candidates: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    skill: str | None = None
+    """Name of the skill compiled or used, None when there is none."""
+    skill_state: SkillState | None = None
+    verdict: AdmissionVerdict | None = None
+    route: Route | None = None
+    route_reasons: tuple[str, ...] = ()
+    diff: str = ""
+    lineage: tuple[CandidateRecord, ...] = ()
+    trace: tuple[Step, ...] = ()
+    trace_id: str | None = None
+    not_repeated: tuple[NotRepeated, ...] = ()
+    verifications: tuple[Verification, ...] = ()
+    budget_spent: str | None = None
+    """Which budget ended the search, None when it ended by itself."""
+
+
+class SkillReport(_Report):
+    """One skill in a listing."""
+
+    name: str
+    version: int
+    state: SkillState
+    reason: str = ""
+    description: str = ""
+    tool_name: str | None = None
+    """Name it is published under, None when it is not published."""
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    uses: int = 0
+    successes: int = 0
+    score: float | None = None
+    """Retrieval score in [0, 1], None in a plain listing."""
+    reasons: tuple[str, ...] = ()
+
+
+class SkillsReport(_Report):
+    """Answer of `skills list` and `find_skills`, ordered by name or by score."""
+
+    skills: tuple[SkillReport, ...]
+
+
+class TestOutcome(_Report):
+    """One replay test run again."""
+
+    __test__ = False
+    name: str
+    passed: bool
+    detail: str = ""
+    seconds: float = 0.0
+
+
+class TestReport(_Report):
+    """Answer of `skills test`."""
+
+    __test__ = False
+    name: str
+    version: int
+    passed: bool
+    tests: tuple[TestOutcome, ...]
+
+
+class ServerReport(_Report):
+    """One configured tool server as `doctor` found it."""
+
+    name: str
+    status: Literal["ok", "problems", "unreachable"]
+    transport: str
+    era: str | None = None
+    """Negotiated protocol revision, None when unreachable."""
+    tools: int = 0
+    seconds: float = 0.0
+    problems: tuple[str, ...] = ()
+    reset: Reset = Reset.NONE
+    classified: int = 0
+    """Tools whose effect class is not `unknown`."""
+
+
+class DoctorReport(_Report):
+    """Answer of `doctor`."""
+
+    servers: tuple[ServerReport, ...]
+    config: str | None = None
+    store: str | None = None
+    problems: tuple[str, ...] = ()
+
+
+class ToolEffect(_Report):
+    """The effect class of one tool and where it comes from."""
+
+    server: str
+    tool: str
+    effect: Effect
+    reason: str
+
+
+class EffectsReport(_Report):
+    """Answer of `effects list` and the proposal of `add` and `init`."""
+
+    effects: tuple[ToolEffect, ...]
+    reset: dict[str, Reset] = Field(default_factory=dict[str, Reset])
+
+
+class ToolHit(_Report):
+    """One tool found for a query."""
+
+    server: str
+    tool: str
+    description: str
+    score: float
+    input_schema: dict[str, JsonValue]
+    output_schema: dict[str, JsonValue] | None = None
+    effect: Effect = Effect.UNKNOWN
+
+
+def exit_code(status: Status, faults: tuple[Fault, ...] = ()) -> int:
+    """Return the process exit code of a status (`CONTRACTS`, Statuses and exits)."""
+    match status:
+        case "verified" | "succeeded":
+            return 0
+        case "needs_approval":
+            return 3
+        case "cancelled":
+            return 130
+        case "failed" | "unverified":
+            only_world = bool(faults) and all(fault.evidence == "world" for fault in faults)
+            return 4 if only_world else 1
+
+

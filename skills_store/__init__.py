@@ -1,0 +1,1 @@
+"""What is known: workflows, traces, skills, their life and their store."""

@@ -1,0 +1,44 @@
+"""The store's error tree.
+
+StoreError
+├── MalformedWorkflow     a document is no workflow; carries its faults
+├── VersionConflict       the head moved between read and write
+├── IllegalTransition     the lifecycle table has no such move
+├── UnknownSkill          no skill or version of that name
+└── StoreUnusable         the file cannot be opened: corrupt, locked out, or from a newer version
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from skills_store.workflow.faults import Fault
+
+
+class StoreError(Exception):
+    """Anything wrong with what is stored or about to be."""
+
+
+class MalformedWorkflow(StoreError):  # noqa: N818
+    """A document that is no workflow; `faults` says where and why."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        super().__init__("; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in faults))
+        self.faults = faults
+
+
+class VersionConflict(StoreError):  # noqa: N818
+    """The head of a skill moved between read and write."""
+
+
+class IllegalTransition(StoreError):  # noqa: N818
+    """The lifecycle table has no such move."""
+
+
+class UnknownSkill(StoreError):  # noqa: N818
+    """No skill, or no version of it, has that name."""
+
+
+class StoreUnusable(StoreError):  # noqa: N818
+    """The store cannot be opened; nothing in it was touched."""

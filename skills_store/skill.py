@@ -1,0 +1,151 @@
+"""Skills: a workflow that earned trust, with its signature, tests, evidence and pins.
+
+`s = (f, σ, T, m, ℓ)` (Paper: FlowEvo (skill record); DESIGN §3). Versions are immutable: a
+change is a new version; only the state of a version moves, by `skills_store.lifecycle`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from catalog.effects import Effect
+from catalog.tools import ToolId
+from skills_store.trace import Verification
+from skills_store.workflow.model import Workflow
+
+__all__ = [
+    "AdmissionCheck",
+    "AdmissionVerdict",
+    "Guidance",
+    "Pin",
+    "Provenance",
+    "RecordedCall",
+    "ReplayTest",
+    "Signature",
+    "Skill",
+    "SkillState",
+    "ToolHints",
+]
+
+SkillState = Literal[
+    "proposed", "active", "context_only", "shadow", "suppressed", "stale", "rejected", "retired"
+]
+Origin = Literal["system", "user"]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Signature(_Record):
+    """Typed border of a skill: JSON Schemas of `type: object`, portable for strict hosts."""
+
+    input_schema: dict[str, JsonValue]
+    output_schema: dict[str, JsonValue]
+
+
+class RecordedCall(_Record):
+    """One upstream call as it happened: node, arguments, output or its digest."""
+
+    node: str
+    item: int | None = None
+    tool: ToolId
+    arguments: dict[str, JsonValue]
+    output: JsonValue = None
+    output_digest: str | None = None
+
+
+class ReplayTest(_Record):
+    """Inputs, what came out, and where it may differ.
+
+    `volatile` holds pointers into `outputs` that differ between equal runs and are not compared.
+    """
+
+    name: str
+    inputs: dict[str, JsonValue]
+    outputs: dict[str, JsonValue]
+    volatile: tuple[str, ...] = ()
+    recorded: tuple[RecordedCall, ...] = ()
+    kind: Literal["original", "varied", "held_out", "example"] = "original"
+
+
+class Pin(_Record):
+    """An upstream tool as it was when the skill was verified."""
+
+    tool: ToolId
+    contract_hash: str
+    effect: Effect
+
+
+class Provenance(_Record):
+    """Where a skill came from."""
+
+    task: str | None = None
+    traces: tuple[str, ...] = ()
+    parent_version: int | None = None
+    edits: tuple[str, ...] = ()
+    """Readable edits of the repair that led here."""
+    verifications: tuple[Verification, ...] = ()
+    explicit_save: bool = False
+
+
+class Guidance(_Record):
+    """Text beside the body, rendered from graph and schemas, never from tool output."""
+
+    when_to_use: str = ""
+    pitfalls: tuple[str, ...] = ()
+
+
+class ToolHints(_Record):
+    """Annotations of the published tool, derived from those of its upstream tools."""
+
+    read_only: bool = False
+    destructive: bool = True
+    idempotent: bool = False
+    open_world: bool = True
+
+
+class AdmissionCheck(_Record):
+    """One gate with what it looked at."""
+
+    name: str
+    gate: Literal["duplicate", "interface", "function", "safety", "trivial"]
+    passed: bool
+    detail: str
+    inputs: JsonValue = None
+    seconds: float = 0.0
+
+
+class AdmissionVerdict(_Record):
+    """The state a candidate earned, and every check that led there."""
+
+    state: SkillState
+    reason: str
+    checks: tuple[AdmissionCheck, ...] = ()
+
+
+class Skill(_Record):
+    """One immutable version of a skill. `state` and `reason` move by the lifecycle only."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")
+    version: int = Field(ge=1)
+    state: SkillState
+    reason: str = ""
+    origin: Origin = "system"
+    description: str = ""
+    title: str | None = None
+    workflow: Workflow
+    content_hash: str
+    shape_hash: str
+    signature: Signature
+    tests: tuple[ReplayTest, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    hints: ToolHints = ToolHints()
+    guidance: Guidance = Guidance()
+    provenance: Provenance = Provenance()
+    verdict: AdmissionVerdict | None = None
+    tags: tuple[str, ...] = ()
+    created_at: float = 0.0
+    """Unix seconds."""

@@ -1,0 +1,1 @@
+"""The workflow IR: documents, references, checks, hashes and typed edits. Pure."""

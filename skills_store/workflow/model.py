@@ -1,0 +1,162 @@
+"""The workflow document: what is planned. Executed steps are `skills_store.trace`.
+
+Shaped after Arazzo 1.1. Grammar of references, templates and selectors: `references`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
+
+from catalog.tools import ToolId
+from skills_store.errors import MalformedWorkflow
+from skills_store.workflow.faults import Fault, Malformed
+
+__all__ = ["Node", "SkillRef", "Workflow", "json_pointer", "parse_workflow"]
+
+
+def _as_tuple(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+Assertions = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SkillRef(_Document):
+    """A skill pinned by version, called as a node."""
+
+    name: str
+    version: int = Field(ge=1)
+
+
+class Node(_Document):
+    """One planned call. Exactly one of `tool` and `skill` is set."""
+
+    id: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)
+    tool: ToolId | None = None
+    skill: SkillRef | None = None
+    arguments: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    for_each: JsonValue = None
+    """Reference or selector that yields a list; None: the node runs once."""
+    when: JsonValue = None
+    """Reference, selector or boolean; false skips the node; None: always."""
+    after: tuple[str, ...] = ()
+    """Ids that must have finished, without data."""
+    expect: Assertions = ()
+    timeout_seconds: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Node:
+        if (self.tool is None) == (self.skill is None):
+            raise ValueError("a node has exactly one of 'tool' and 'skill'")
+        return self
+
+    @property
+    def target(self) -> str:
+        """Readable name of what is called."""
+        if self.tool is not None:
+            return str(self.tool)
+        skill = cast("SkillRef", self.skill)
+        return f"skill {skill.name}@{skill.version}"
+
+
+class Workflow(_Document):
+    """A typed graph of calls. Edges are its references and `after`, nothing else."""
+
+    name: str = Field(min_length=1, max_length=128)
+    inputs: dict[str, JsonValue]
+    """JSON Schema of the inputs, `type: object`."""
+    nodes: tuple[Node, ...]
+    outputs: dict[str, JsonValue]
+    description: str | None = None
+    expect: Assertions = ()
+
+    @model_validator(mode="after")
+    def _unique_ids(self) -> Workflow:
+        ids = [node.id for node in self.nodes]
+        if twice := {i for i in ids if ids.count(i) > 1}:
+            raise ValueError(f"node ids are not unique: {', '.join(sorted(twice))}")
+        return self
+
+    def __iter__(self) -> Iterator[Node]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return iter(self.nodes)
+
+    def node(self, node_id: str) -> Node | None:
+        """Return the node of that id, or None."""
+        return next((node for node in self.nodes if node.id == node_id), None)
+
+    def index(self, node_id: str) -> int:
+        """Return the position of a node in the document.
+
+        Raises:
+            KeyError: no such node.
+        """
+        for position, node in enumerate(self.nodes):
+            if node.id == node_id:
+                return position
+        raise KeyError(node_id)
+
+    def replacing(self, changed: Node) -> Workflow:
+        """Return the workflow with the node of the same id replaced."""
+        nodes = tuple(changed if node.id == changed.id else node for node in self.nodes)
+        return self.model_copy(update={"nodes": nodes})
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the document, with fields at their default left out."""
+        document = self.model_dump(mode="json", exclude_defaults=True)
+        for node in document["nodes"]:
+            node.setdefault("arguments", {})
+        return document
+
+
+def json_pointer(*parts: str | int) -> str:
+    """Return the RFC 6901 pointer of these parts."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def parse_workflow(document: object) -> Workflow:
+    """Return the workflow of a JSON document, given as text, bytes or a parsed value.
+
+    Raises:
+        MalformedWorkflow: with one fault per problem and its pointer.
+    """
+    if isinstance(document, str | bytes | bytearray):
+        try:
+            document = json.loads(document, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError) as error:
+            raise MalformedWorkflow([Malformed(message=f"not JSON: {error}")]) from error
+    try:
+        return Workflow.model_validate(document)
+    except ValidationError as error:
+        faults = [_fault(dict(problem), document) for problem in error.errors(include_url=False)]
+        raise MalformedWorkflow(faults) from error
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not allowed")
+
+
+def _fault(problem: dict[str, object], document: object) -> Fault:
+    place = cast("tuple[str | int, ...]", problem["loc"])
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        message = f"unknown field {place[-1]!r}"
+    elif problem["type"] == "missing":
+        message = f"field {place[-1]!r} is required"
+    return Malformed(message=message, pointer=json_pointer(*place), node=_node_at(place, document))
+
+
+def _node_at(place: tuple[str | int, ...], document: object) -> str | None:
+    if len(place) < 2 or place[0] != "nodes" or not isinstance(place[1], int):
+        return None
+    nodes = cast("dict[str, object]", document).get("nodes")
+    node = cast("list[object]", nodes)[place[1]]
+    found = cast("dict[str, object]", node).get("id") if isinstance(node, dict) else None
+    return found if isinstance(found, str) else None
