@@ -1,0 +1,184 @@
+"""What a configuration document means: the server entries of each host, and our own key.
+
+`mcpServers` (Claude Desktop, Claude Code, Cursor, ourselves), `servers` (VS Code) and
+`mcp_servers` (Codex). Keys of other hosts are ignored here and kept on rewrite; a wrong value of
+a key that is read names file, line and key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
+
+from catalog.canonical import JsonValue
+from catalog.config.document import ConfigDocument, KeyPath
+from catalog.config.model import Config, Learning, ServerSpec, Transport
+from catalog.effects import Effect, EffectTable, Reset
+
+__all__ = ["SERVER_KEYS", "name_problem", "parse_config", "parse_servers"]
+
+SERVER_KEYS = ("mcpServers", "servers", "mcp_servers")
+"""Where the known hosts keep their servers: Claude and Cursor, VS Code, Codex."""
+
+_TRANSPORTS: Mapping[str, Transport] = {
+    "stdio": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamable_http": "http",
+    "streamableHttp": "http",
+    "sse": "sse",
+}
+
+_M = TypeVar("_M", bound=BaseModel)
+_Seconds = Annotated[float, Field(gt=0, strict=True, allow_inf_nan=False)]
+
+
+class _Entry(BaseModel):
+    """One server as any of the hosts writes it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: StrictStr | None = None
+    transport: StrictStr | None = None
+    command: StrictStr | None = Field(default=None, min_length=1)
+    args: tuple[StrictStr, ...] = ()
+    env: dict[str, StrictStr] = Field(default_factory=dict[str, str])
+    cwd: StrictStr | None = None
+    url: StrictStr | None = Field(default=None, pattern=r"^(https?://|\$\{)")
+    headers: dict[str, StrictStr] = Field(default_factory=dict[str, str])
+    http_headers: dict[str, StrictStr] = Field(default_factory=dict[str, str])
+    env_http_headers: dict[str, StrictStr] = Field(default_factory=dict[str, str])
+    bearer_token_env_var: StrictStr | None = None
+    timeout_seconds: _Seconds | None = Field(
+        default=None, validation_alias=AliasChoices("timeout_seconds", "tool_timeout_sec")
+    )
+    disabled: StrictBool = False
+    enabled: StrictBool = True
+    env_file: StrictStr | None = Field(default=None, validation_alias="envFile")
+
+
+class _Own(BaseModel):
+    """The `skillbank` key."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    effects: dict[str, dict[str, Effect]] = Field(default_factory=dict[str, dict[str, Effect]])
+    reset: dict[str, Reset] = Field(default_factory=dict[str, Reset])
+    allow: dict[str, tuple[StrictStr, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
+    learning: Learning = "auto"
+    models: dict[str, StrictStr] = Field(default_factory=dict[str, str])
+
+
+def parse_config(document: ConfigDocument) -> Config:
+    """Return the configuration of a document.
+
+    Raises:
+        ConfigError: names file, line and key.
+    """
+    if (twice := document.doubled(("skillbank", "effects"), ("skillbank", "reset"))) is not None:
+        raise document.error(f"{twice[-1]!r} stands twice", twice)
+    own = _validated(_Own, document, document.data.get("skillbank", {}), ("skillbank",))
+    return Config(
+        servers=parse_servers(document),
+        effects=EffectTable(effects=own.effects, reset=own.reset, allow=own.allow),
+        learning=own.learning,
+        models=own.models,
+        path=document.path,
+        document=document.data,
+    )
+
+
+def parse_servers(document: ConfigDocument) -> dict[str, ServerSpec]:
+    """Return the servers of a document in its order, under whichever key its host uses.
+
+    Raises:
+        ConfigError: names file, line and key.
+    """
+    if (twice := document.doubled(*((key,) for key in SERVER_KEYS))) is not None:
+        raise document.error(f"server {twice[-1]!r} stands twice", twice)
+    servers: dict[str, ServerSpec] = {}
+    for key in SERVER_KEYS:
+        table = document.data.get(key, {})
+        if not isinstance(table, dict):
+            raise document.error("must be an object of servers by name", (key,))
+        for name, entry in table.items():
+            if name in servers:
+                raise document.error(f"server {name!r} stands under two keys", (key, name))
+            servers[name] = _spec(document, (key, name), entry)
+    return servers
+
+
+def name_problem(name: str) -> str | None:
+    """Return what is wrong with a server's name, or None."""
+    if not name.strip():
+        return "a server needs a name"
+    if "__" in name or "/" in name:
+        return f"server name {name!r} may not contain '__' or '/'"
+    return None
+
+
+def _spec(document: ConfigDocument, place: KeyPath, value: JsonValue) -> ServerSpec:
+    name = str(place[-1])
+    if (problem := name_problem(name)) is not None:
+        raise document.error(problem, place)
+    entry = _validated(_Entry, document, value, place)
+    transport = _transport(document, place, entry)
+    needed = "command" if transport == "stdio" else "url"
+    if getattr(entry, needed) is None:
+        raise document.error(f"a server over {transport} needs {needed!r}", place)
+    return ServerSpec(
+        name=name,
+        command=entry.command if transport == "stdio" else None,
+        args=entry.args if transport == "stdio" else (),
+        env=entry.env,
+        cwd=entry.cwd,
+        url=None if transport == "stdio" else entry.url,
+        headers=_headers(entry),
+        transport=transport,
+        timeout_seconds=entry.timeout_seconds,
+        disabled=entry.disabled or not entry.enabled,
+        workspace=_workspace(document),
+        env_file=entry.env_file,
+    )
+
+
+def _transport(document: ConfigDocument, place: KeyPath, entry: _Entry) -> Transport:
+    for key, declared in (("type", entry.type), ("transport", entry.transport)):
+        if declared is not None:
+            if declared not in _TRANSPORTS:
+                known = ", ".join(sorted(_TRANSPORTS))
+                raise document.error(f"{declared!r} is no known transport: {known}", (*place, key))
+            return _TRANSPORTS[declared]
+    if entry.command is not None and entry.url is not None:
+        raise document.error("has both 'command' and 'url': say which with 'type'", place)
+    if entry.command is None and entry.url is None:
+        raise document.error("needs 'command' or 'url'", place)
+    if entry.url is None:
+        return "stdio"
+    return "sse" if urlsplit(entry.url).path.rstrip("/").endswith("/sse") else "http"
+
+
+def _headers(entry: _Entry) -> dict[str, str]:
+    """Return the headers, with those Codex takes from the environment as placeholders."""
+    from_environment = {header: f"${{{name}}}" for header, name in entry.env_http_headers.items()}
+    bearer = entry.bearer_token_env_var
+    token = {"Authorization": f"Bearer ${{{bearer}}}"} if bearer else {}
+    return {**entry.headers, **entry.http_headers, **from_environment, **token}
+
+
+def _workspace(document: ConfigDocument) -> str:
+    folder = document.path.absolute().parent
+    return str(folder.parent if folder.name in (".vscode", ".cursor") else folder)
+
+
+def _validated(model: type[_M], document: ConfigDocument, value: JsonValue, place: KeyPath) -> _M:
+    if not isinstance(value, dict):
+        raise document.error("must be an object", place)
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        raise document.error(problem["msg"], (*place, *problem["loc"])) from error

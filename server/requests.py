@@ -1,0 +1,63 @@
+"""What a use case is asked for, as values: built by the command line and the MCP surface alike.
+
+The answers are `server.reports`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from server.reports import Route
+from server.verification import Checks
+
+__all__ = ["Budget", "RepairRequest", "SolveRequest"]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a search may spend; whichever is spent first ends it.
+
+    Zero of anything means that nothing is tried: the original is checked and returned.
+    """
+
+    seconds: float = 60.0
+    calls: int = 200
+    """Upstream calls; answers from memory are not counted."""
+    candidates: int = 400
+
+    def __post_init__(self) -> None:
+        if not (self.seconds >= 0 and self.calls >= 0 and self.candidates >= 0):
+            raise ValueError("a budget cannot be negative")
+
+
+@dataclass(frozen=True, slots=True)
+class RepairRequest:
+    """How a failing workflow is to be repaired, and what counts as right."""
+
+    task: str | None = None
+    """The task in a person's words, None when none was given."""
+    inputs: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    checks: Checks = field(default_factory=Checks)
+    budget: Budget = Budget()
+    save: str | None = None
+    """Name of the skill to compile and admit on success, None to keep nothing."""
+    allow: tuple[str, ...] = ()
+    """`SERVER/TOOL` patterns of tools that are not free and may run once without asking."""
+
+
+@dataclass(frozen=True, slots=True)
+class SolveRequest:
+    """How a task in words is to be solved, and what counts as right."""
+
+    inputs: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    checks: Checks = field(default_factory=Checks)
+    budget: Budget = Budget()
+    save: str | None = None
+    """Name of the skill to compile and admit on success, None to let admission choose."""
+    route: Route | None = None
+    """The route to take, None to choose by what the bank knows."""
+    allow: tuple[str, ...] = ()
+    """`SERVER/TOOL` patterns of tools that are not free and may run once without asking."""
