@@ -1,0 +1,70 @@
+"""Where the configuration and the store are: the one reader of the environment.
+
+An option of the command line wins over a variable, a variable over the user's folders.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import platformdirs
+
+from catalog.config import Config, load_config
+
+__all__ = ["CONFIG_VARIABLE", "STORE_VARIABLE", "Settings", "read_settings"]
+
+CONFIG_VARIABLE = "SKILLBANK_CONFIG"
+"""Path of the configuration, when `--config` does not say."""
+STORE_VARIABLE = "SKILLBANK_STORE"
+"""Path of the store, when `--store` does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What one run of the program stands on."""
+
+    config_path: Path
+    store_path: Path
+    config_is_named: bool = True
+    """Whether a person named the configuration: then a missing file is an error, not empty."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Variables that placeholders in the configuration may name and that servers inherit."""
+
+    def load_config(self) -> Config:
+        """Return the configuration; empty where nobody named one and the default is not there.
+
+        Raises:
+            ConfigError: names file, line and key.
+        """
+        return load_config(self.config_path, missing_ok=not self.config_is_named)
+
+
+def read_settings(
+    *, config: Path | None = None, store: Path | None = None, environment: Mapping[str, str] | None = None
+) -> Settings:
+    """Return the settings of this process.
+
+    Args:
+        config: from the command line, None: not given.
+        store: from the command line, None: not given.
+        environment: None: that of the process.
+    """
+    variables = dict(os.environ if environment is None else environment)
+    named = config or _path(variables.get(CONFIG_VARIABLE))
+    return Settings(
+        config_path=(named or platformdirs.user_config_path("skillbank") / "config.json").expanduser(),
+        store_path=(
+            store
+            or _path(variables.get(STORE_VARIABLE))
+            or platformdirs.user_data_path("skillbank") / "store.db"
+        ).expanduser(),
+        config_is_named=named is not None,
+        environment=variables,
+    )
+
+
+def _path(value: str | None) -> Path | None:
+    return Path(value) if value else None
