@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from json.decoder import scanstring  # pyright: ignore[reportUnknownVariableType, reportAttributeAccessIssue]
 from pathlib import Path
@@ -33,25 +34,21 @@ class ConfigDocument:
 
     path: Path
     data: dict[str, JsonValue]
-    text: str = field(repr=False)
-    """The text `data` was parsed from, comments blanked."""
+    lines: dict[KeyPath, list[int]] = field(repr=False)
+    """1-based lines of each key; a key that stands twice in one object has two."""
     has_comments: bool = False
     """Whether a rewrite would lose something a person wrote."""
 
     def line_of(self, place: KeyPath) -> int | None:
         """Return the 1-based line of a key, or of the closest key above it that is there."""
-        lines = _toml_lines(self.text) if self.path.suffix == ".toml" else json_lines(self.text)
         for end in range(len(place), 0, -1):
-            if place[:end] in lines:
-                return lines[place[:end]][-1]
+            if place[:end] in self.lines:
+                return self.lines[place[:end]][-1]
         return None
 
     def doubled(self, *places: KeyPath) -> KeyPath | None:
         """Return a key that stands twice directly below one of these places, or None."""
-        if self.path.suffix == ".toml":
-            return None
-        lines = json_lines(self.text)
-        return next((key for key, at in lines.items() if len(at) > 1 and key[:-1] in places), None)
+        return next((key for key, at in self.lines.items() if len(at) > 1 and key[:-1] in places), None)
 
     def error(self, message: str, place: KeyPath = ()) -> ConfigError:
         """Return the error that names file, line and key of a place in this document."""
@@ -84,17 +81,18 @@ def parse_document(text: str, path: Path) -> ConfigDocument:
         ConfigError: names file and line.
     """
     if path.suffix == ".toml":
-        return ConfigDocument(path, _parse_toml(text, path), text)
+        return ConfigDocument(path, _parse_toml(text, path), _toml_lines(text))
     blanked = _without_comments(text)
     try:
         data: object = json.loads(blanked)
+        lines = json_lines(blanked)
     except json.JSONDecodeError as error:
         raise ConfigError(f"not JSON: {error.msg}", file=str(path), line=error.lineno) from error
     except RecursionError as error:
         raise ConfigError("nested too deeply", file=str(path)) from error
     if not isinstance(data, dict):
         raise ConfigError("the file must hold a JSON object", file=str(path), line=1)
-    return ConfigDocument(path, cast("dict[str, JsonValue]", data), blanked, has_comments=blanked != text)
+    return ConfigDocument(path, cast("dict[str, JsonValue]", data), lines, has_comments=blanked != text)
 
 
 def _parse_toml(text: str, path: Path) -> dict[str, Any]:
@@ -122,9 +120,10 @@ def json_lines(text: str) -> dict[KeyPath, list[int]]:
     A key that stands twice in one object has two lines.
     """
     lines: dict[KeyPath, list[int]] = {}
+    breaks = [match.start() for match in re.finditer("\n", text)]
 
     def note(place: KeyPath, at: int) -> None:
-        lines.setdefault(place, []).append(text.count("\n", 0, at) + 1)
+        lines.setdefault(place, []).append(bisect_left(breaks, at) + 1)
 
     def skip(at: int) -> int:
         return _SPACE.match(text, at).end()  # pyright: ignore[reportOptionalMemberAccess]

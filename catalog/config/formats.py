@@ -11,7 +11,16 @@ from collections.abc import Mapping
 from typing import Annotated, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictBool, StrictStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictStr,
+    ValidationError,
+)
 
 from catalog.canonical import JsonValue
 from catalog.config.document import ConfigDocument, KeyPath
@@ -36,6 +45,12 @@ _M = TypeVar("_M", bound=BaseModel)
 _Seconds = Annotated[float, Field(gt=0, strict=True, allow_inf_nan=False)]
 
 
+def _address(url: str) -> str:
+    if not url.startswith(("http://", "https://", "${")):
+        raise ValueError("must be an http or https address")
+    return url
+
+
 class _Entry(BaseModel):
     """One server as any of the hosts writes it."""
 
@@ -47,7 +62,7 @@ class _Entry(BaseModel):
     args: tuple[StrictStr, ...] = ()
     env: dict[str, StrictStr] = Field(default_factory=dict[str, str])
     cwd: StrictStr | None = None
-    url: StrictStr | None = Field(default=None, pattern=r"^(https?://|\$\{)")
+    url: Annotated[StrictStr, AfterValidator(_address)] | None = None
     headers: dict[str, StrictStr] = Field(default_factory=dict[str, str])
     http_headers: dict[str, StrictStr] = Field(default_factory=dict[str, str])
     env_http_headers: dict[str, StrictStr] = Field(default_factory=dict[str, str])
@@ -181,4 +196,6 @@ def _validated(model: type[_M], document: ConfigDocument, value: JsonValue, plac
         return model.model_validate(value)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        raise document.error(problem["msg"], (*place, *problem["loc"])) from error
+        raise document.error(
+            problem["msg"].removeprefix("Value error, "), (*place, *problem["loc"])
+        ) from error

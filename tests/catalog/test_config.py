@@ -1,0 +1,444 @@
+"""Configuration files: what each host writes, what is wrong with them, and what a rewrite keeps."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog.config import (
+    ServerSpec,
+    expand,
+    load_config,
+    parse_config,
+    save_config,
+    with_allow,
+    with_effects,
+    with_reset,
+    with_server,
+)
+from catalog.config.document import json_lines, parse_document
+from catalog.effects import Effect, Reset
+from catalog.errors import ConfigError
+from catalog.tools import ToolId
+
+
+def config_of(text: str, name: str = "config.json", folder: str = "/project"):
+    return parse_config(parse_document(text, Path(folder, name)))
+
+
+def entry(value: dict[str, object]) -> ServerSpec:
+    return config_of(json.dumps({"mcpServers": {"it": value}})).servers["it"]
+
+
+FORMATS = {
+    "Claude": ("c.json", '{"mcpServers": {"it": {"command": "run", "args": ["a"], "env": {"K": "v"}}}}'),
+    "VS Code": (
+        "mcp.json",
+        '{\n// mine\n"servers": {"it": {"type": "stdio", "command": "run", "args": ["a"], '
+        '"env": {"K": "v"},},},\n"inputs": [{"type": "promptString", "id": "x"}]}',
+    ),
+    "Codex": (
+        "config.toml",
+        'model = "m"\n[mcp_servers.it]\ncommand = "run"\nargs = ["a"]\n[mcp_servers.it.env]\nK = "v"\n',
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "text"), FORMATS.values(), ids=FORMATS)
+def test_each_host_format_reads_as_the_same_server(name, text):
+    config = config_of(text, name)
+    assert config.servers == {
+        "it": ServerSpec("it", command="run", args=("a",), env={"K": "v"}, workspace="/project")
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "transport"),
+    [
+        ({"command": "run"}, "stdio"),
+        ({"url": "https://h/mcp"}, "http"),
+        ({"url": "https://h/sse"}, "sse"),
+        ({"url": "https://h/sse/"}, "sse"),
+        ({"url": "https://h/ssedata"}, "http"),
+        ({"url": "https://h/mcp?next=/sse"}, "http"),
+        ({"type": "sse", "url": "https://h/mcp"}, "sse"),
+        ({"type": "streamable-http", "url": "https://h/sse"}, "http"),
+        ({"transport": "http", "url": "https://h/sse"}, "http"),
+        ({"type": "stdio", "command": "run", "url": "https://h"}, "stdio"),
+        ({"url": "${BASE}/mcp"}, "http"),
+    ],
+    ids=str,
+)
+def test_the_transport_is_what_the_entry_says_or_else_what_it_has(value, transport):
+    spec = entry(value)
+    assert spec.transport == transport
+    assert (spec.command is None) == (transport != "stdio")
+    assert (spec.url is None) == (transport == "stdio")
+
+
+def test_codex_headers_from_the_environment_become_placeholders():
+    config = config_of(
+        '[mcp_servers.it]\nurl = "https://h/mcp"\nbearer_token_env_var = "TOKEN"\ntool_timeout_sec = 5\n'
+        'enabled = false\nhttp_headers = { A = "b" }\nenv_http_headers = { C = "D" }\n',
+        "config.toml",
+    )
+    spec = config.servers["it"]
+    assert spec.headers == {"Authorization": "Bearer ${TOKEN}", "A": "b", "C": "${D}"}
+    assert (spec.timeout_seconds, spec.disabled) == (5, True)
+
+
+def test_our_own_key_is_read():
+    config = config_of(
+        '{"mcpServers": {"s": {"command": "run"}}, "skillbank": {"effects": {"s": {"get_*": "read"}},'
+        '"reset": {"s": "process+dirs"}, "allow": {"s": ["send"]}, "learning": "propose", '
+        '"models": {"default": "m"}}}'
+    )
+    assert config.effects.effect(ToolId("s", "get_x")) is Effect.READ
+    assert config.effects.reset_mode("s") is Reset.PROCESS_DIRS
+    assert config.effects.allows(ToolId("s", "send"))
+    assert (config.learning, config.models) == ("propose", {"default": "m"})
+    assert config.problems == ()
+
+
+MALFORMED = {
+    "no JSON": ('{"mcpServers": {\n"a": }}', "2: not JSON: Expecting value"),
+    "empty file": ("", "1: not JSON: Expecting value"),
+    "a list": ("[]", "1: the file must hold a JSON object"),
+    "deep": ('{"a":' + "[" * 100_000, " nested too deeply"),
+    "too deep for lines": ('{"a":' + "[" * 700 + "]" * 700 + "}", " nested too deeply"),
+    "servers no object": (
+        '{\n"mcpServers": []}',
+        "2, key 'mcpServers': must be an object of servers by name",
+    ),
+    "server no object": ('{"mcpServers":\n{"a": 1}}', "2, key 'mcpServers.a': must be an object"),
+    "command a number": (
+        '{"mcpServers":\n{"a": {\n"command": 1}}}',
+        "3, key 'mcpServers.a.command': Input should be a valid string",
+    ),
+    "argument a number": (
+        '{"mcpServers":\n{"a": {"command": "x", "args": [\n"1",\n2]}}}',
+        "4, key 'mcpServers.a.args.1': Input should be a valid string",
+    ),
+    "environment a number": (
+        '{"mcpServers": {"a": {"command": "x",\n"env": {\n"K": 1}}}}',
+        "3, key 'mcpServers.a.env.K': Input should be a valid string",
+    ),
+    "neither command nor address": (
+        '{"mcpServers": {\n"a": {}}}',
+        "2, key 'mcpServers.a': needs 'command' or 'url'",
+    ),
+    "both": (
+        '{"mcpServers": {"a": {"command": "x", "url": "http://h"}}}',
+        "1, key 'mcpServers.a': has both 'command' and 'url': say which with 'type'",
+    ),
+    "stdio without command": (
+        '{"mcpServers": {"a": {"type": "stdio", "url": "http://h"}}}',
+        "1, key 'mcpServers.a': a server over stdio needs 'command'",
+    ),
+    "no address": (
+        '{"mcpServers": {"a": {\n"url": "host/mcp"}}}',
+        "2, key 'mcpServers.a.url': must be an http or https address",
+    ),
+    "unknown transport": (
+        '{"mcpServers": {"a": {\n"type": "carrier", "command": "x"}}}',
+        "2, key 'mcpServers.a.type': 'carrier' is no known transport: "
+        "http, sse, stdio, streamable-http, streamableHttp, streamable_http",
+    ),
+    "timeout of zero": (
+        '{"mcpServers": {"a": {"command": "x",\n"timeout_seconds": 0}}}',
+        "2, key 'mcpServers.a.timeout_seconds': Input should be greater than 0",
+    ),
+    "name with two underscores": (
+        '{"mcpServers": {\n"a__b": {"command": "x"}}}',
+        "2, key 'mcpServers.a__b': server name 'a__b' may not contain '__' or '/'",
+    ),
+    "name with a slash": (
+        '{"mcpServers": {\n"a/b": {"command": "x"}}}',
+        "2, key 'mcpServers.a/b': server name 'a/b' may not contain '__' or '/'",
+    ),
+    "no name": ('{"mcpServers": {\n"": {"command": "x"}}}', "2, key 'mcpServers.': a server needs a name"),
+    "one name twice": (
+        '{"mcpServers": {"a": {"command": "x"},\n"a": {"command": "y"}}}',
+        "2, key 'mcpServers.a': server 'a' stands twice",
+    ),
+    "one name under two keys": (
+        '{"mcpServers": {"a": {"command": "x"}},\n"servers": {"a": {"command": "y"}}}',
+        "2, key 'servers.a': server 'a' stands under two keys",
+    ),
+    "wrong class": (
+        '{"skillbank": {"effects": {"a": {\n"*": "pur"}}}}',
+        "2, key 'skillbank.effects.a.*': Input should be 'pure', 'read', 'write' or 'unknown'",
+    ),
+    "class without a pattern": (
+        '{"skillbank": {\n"effects": {"a": "pure"}}}',
+        "2, key 'skillbank.effects.a': Input should be a valid dictionary",
+    ),
+    "effects of a server twice": (
+        '{"skillbank": {"effects": {"a": {},\n"a": {}}}}',
+        "2, key 'skillbank.effects.a': 'a' stands twice",
+    ),
+    "wrong reset": (
+        '{"skillbank": {"reset":\n{"a": "reboot"}}}',
+        "2, key 'skillbank.reset.a': Input should be 'none', 'process' or 'process+dirs'",
+    ),
+    "allow no list": (
+        '{"skillbank": {"allow":\n{"a": "send"}}}',
+        "2, key 'skillbank.allow.a': Input should be a valid tuple",
+    ),
+    "wrong learning": (
+        '{"skillbank": {\n\n"learning": "always"}}',
+        "3, key 'skillbank.learning': Input should be 'auto', 'propose' or 'off'",
+    ),
+    "model no text": (
+        '{"skillbank": {"models":\n{"default": null}}}',
+        "2, key 'skillbank.models.default': Input should be a valid string",
+    ),
+    "our key no object": ('{\n"skillbank": 1}', "2, key 'skillbank': must be an object"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_file_names_file_line_and_key(text, message):
+    with pytest.raises(ConfigError) as caught:
+        config_of(text)
+    assert str(caught.value) == f"/project/config.json:{message}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("a = \n", "1: not TOML: Invalid value (at line 1, column 5)", id="no TOML"),
+        pytest.param(
+            '[mcp_servers."it"]\nargs = []\ncommand = 1\n',
+            "3, key 'mcp_servers.it.command': Input should be a valid string",
+            id="command a number",
+        ),
+    ],
+)
+def test_a_malformed_toml_file_names_file_line_and_key(text, message):
+    with pytest.raises(ConfigError) as caught:
+        config_of(text, "config.toml")
+    assert str(caught.value) == f"/project/config.toml:{message}"
+
+
+def test_bytes_that_are_no_text_name_file_and_line(tmp_path):
+    path = tmp_path / "c.json"
+    path.write_bytes(b'{\n"a": "\xff"}')
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    assert str(caught.value) == f"{path}:2: not UTF-8 text"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("${NAME}", "set"),
+        ("${env:NAME}", "set"),
+        ("${NAME:-other}", "set"),
+        ("${EMPTY:-other}", ""),
+        ("${NONE:-other}", "other"),
+        ("${NONE:-}", ""),
+        ("${workspaceFolder}/x", "/project/x"),
+        ("a ${NAME}-${NAME}", "a set-set"),
+        ("$NAME $$ $", "$NAME $$ $"),
+        ("${NONE:-{}", "{"),
+    ],
+)
+def test_placeholders_of_every_dialect_are_filled(text, expected):
+    spec = entry({"command": text, "args": [text], "env": {"K": text}, "cwd": text})
+    done = expand(spec, {"NAME": "set", "EMPTY": ""})
+    assert (done.command, done.args, done.env, done.cwd) == (expected, (expected,), {"K": expected}, expected)
+
+
+def test_addresses_and_headers_are_filled():
+    spec = entry({"url": "https://${H}/mcp", "headers": {"A": "Bearer ${T}"}})
+    done = expand(spec, {"H": "host", "T": "token"})
+    assert (done.url, done.headers) == ("https://host/mcp", {"A": "Bearer token"})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("${NONE}", "environment variable NONE is not set and ${NONE} has no default"),
+        ("${env:NONE}", "environment variable NONE is not set and ${env:NONE} has no default"),
+        ("${input:key}", "${input:key} asks for input, which only an editor can do: use ${VARIABLE} instead"),
+        ("${config:x.y}", "placeholder ${config:x.y} is not understood"),
+        ("${A:-${B}}", "placeholder ${A:-${B} is not understood"),
+        ("${}", "placeholder ${} is not understood"),
+    ],
+)
+def test_a_placeholder_that_cannot_be_filled_names_server_key_and_variable(text, message):
+    with pytest.raises(ConfigError) as caught:
+        expand(entry({"command": "x", "env": {"K": text}}), {})
+    assert str(caught.value) == f"key 'it.env.K': server 'it': {message}"
+    assert caught.value.key == "it.env.K"
+
+
+@pytest.mark.parametrize(
+    ("folder", "workspace"), [("/w/.vscode", "/w"), ("/w/.cursor", "/w"), ("/w/other", "/w/other")]
+)
+def test_the_workspace_is_the_folder_an_editor_would_have_open(folder, workspace):
+    assert config_of(FORMATS["Claude"][1], folder=folder).servers["it"].workspace == workspace
+
+
+def test_an_environment_file_is_refused_and_not_ignored():
+    with pytest.raises(ConfigError, match=r"'it\.envFile'.*put the variables under 'env'"):
+        expand(entry({"command": "x", "envFile": ".env"}), {})
+
+
+@pytest.mark.parametrize(
+    ("value", "ourselves"),
+    [
+        ({"command": "skillbank", "args": ["serve"]}, True),
+        ({"command": "/opt/bin/skillbank", "args": ["serve", "--store", "x"]}, True),
+        ({"command": "C:\\bin\\skillbank.exe", "args": ["serve"]}, True),
+        ({"command": "uvx", "args": ["skillbank[demo]==1.0", "serve"]}, True),
+        ({"command": "uvx", "args": ["--from", "skillbank", "skillbank", "serve"]}, True),
+        ({"command": "serve", "args": ["skillbank"]}, False),
+        ({"command": "skillbank-tools", "args": ["serve"]}, False),
+        ({"url": "https://h/skillbank/serve"}, False),
+    ],
+    ids=str,
+)
+def test_a_server_that_would_start_skillbank_again_is_recognised(value, ourselves):
+    assert entry(value).is_ourselves is ourselves
+
+
+def test_a_server_that_would_start_skillbank_again_is_flagged_and_never_started():
+    config = config_of('{"mcpServers": {"me": {"command": "skillbank", "args": ["serve"]}}}')
+    assert config.problems == ("server 'me' starts skillbank itself, which would start itself again",)
+    with pytest.raises(ConfigError, match="starts skillbank itself"):
+        expand(config.servers["me"], {})
+
+
+def test_effects_of_a_server_that_is_not_there_are_a_problem_to_show():
+    config = config_of('{"skillbank": {"effects": {"tabels": {"*": "read"}}}}')
+    assert config.problems == ("skillbank.effects names server 'tabels', which is not configured",)
+
+
+def test_secrets_are_not_in_the_representation():
+    spec = entry({"command": "x", "env": {"K": "hush"}, "headers": {"A": "hush"}})
+    assert "hush" not in repr(spec)
+
+
+def test_a_new_file_is_its_owners_alone_and_an_old_one_keeps_its_mode(tmp_path):
+    new, old = tmp_path / "folder" / "new.json", tmp_path / "old.json"
+    old.write_text("{}")
+    os.chmod(old, 0o644)
+    save_config({"a": "ü"}, new)
+    save_config({"a": "ü"}, old)
+    assert stat.S_IMODE(new.stat().st_mode) == 0o600
+    assert stat.S_IMODE(old.stat().st_mode) == 0o644
+    assert new.read_text() == old.read_text() == '{\n  "a": "ü"\n}\n'
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "old.json"]
+
+
+def test_a_link_to_a_configuration_stays_a_link(tmp_path):
+    (tmp_path / "real.json").write_text("{}")
+    (tmp_path / "link.json").symlink_to(tmp_path / "real.json")
+    save_config({"a": 1}, tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "real.json").read_text()) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("c.json", "{} // mine", "has comments, which a rewrite would lose: edit it by hand"),
+        ("c.toml", "a = 1", "TOML is only read: use a JSON file as --config"),
+    ],
+)
+def test_a_file_that_a_rewrite_would_harm_is_left_alone(tmp_path, name, text, message):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        save_config({"a": 1}, path)
+    assert path.read_text() == text
+
+
+def test_a_document_that_is_no_json_leaves_the_file_as_it_was(tmp_path):
+    path = tmp_path / "c.json"
+    path.write_text("{}")
+    with pytest.raises(TypeError):
+        save_config({"a": object()}, path)  # pyright: ignore[reportArgumentType]
+    assert [p.name for p in tmp_path.iterdir()] == ["c.json"]
+    assert path.read_text() == "{}"
+
+
+names = st.text(st.characters(blacklist_categories=["Cs"]), min_size=1).filter(
+    lambda n: "__" not in n and "/" not in n and n.strip()
+)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(blacklist_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=8,
+)
+unknown = st.dictionaries(names.map("x-{}".format), values, max_size=3)
+
+
+@given(unknown, unknown, unknown, names)
+def test_a_change_and_a_rewrite_keep_every_unknown_key(tmp_path_factory, outer, in_server, in_own, name):
+    document = {
+        **outer,
+        "mcpServers": {name: {"command": "x", **in_server}},
+        "skillbank": {**in_own, "effects": {name: {"a": "read"}}},
+    }
+    path = tmp_path_factory.mktemp("round") / "c.json"
+    changed = with_effects(document, name, {"b": Effect.PURE})
+    changed = with_allow(with_reset(changed, name, Reset.PROCESS), name, ["c"])
+    save_config(with_server(changed, f"{name}2", {"command": "y"}), path)
+    config = load_config(path)
+    assert {key: config.document[key] for key in outer} == outer
+    assert config.document["mcpServers"] == {
+        name: {"command": "x", **in_server},
+        f"{name}2": {"command": "y"},
+    }
+    assert config.document["skillbank"] == {
+        **in_own,
+        "effects": {name: {"a": "read", "b": "pure"}},
+        "reset": {name: "process"},
+        "allow": {name: ["c"]},
+    }
+
+
+@given(values.filter(lambda v: isinstance(v, dict)), st.sampled_from([None, 1, 4]))
+def test_every_key_of_every_document_has_its_line(document, indent):
+    text = json.dumps(document, indent=indent)
+    lines = json_lines(text)
+
+    def places(value, place=()):
+        inner = (
+            value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        )
+        for key, item in inner:
+            yield (*place, key)
+            yield from places(item, (*place, key))
+
+    assert list(lines) == list(places(document))
+    for place, (line,) in lines.items():
+        if indent is not None and isinstance(place[-1], str):
+            assert text.splitlines()[line - 1].strip().startswith(json.dumps(place[-1]))
+
+
+def test_comments_and_trailing_commas_inside_texts_are_texts():
+    text = '{"a": "// no", "b": "/* no */ ,}", /* yes\n*/ "c": [1, ], }'
+    document = parse_document(text, Path("c.json"))
+    assert document.data == {"a": "// no", "b": "/* no */ ,}", "c": [1]}
+    assert document.line_of(("c",)) == 2
+    assert document.has_comments
+
+
+def test_a_servers_key_that_is_there_is_used_and_effects_can_replace():
+    changed = with_server({"servers": {}}, "a", {"command": "x"})
+    assert changed == {"servers": {"a": {"command": "x"}}}
+    once = with_effects(changed, "a", {"*": Effect.READ})
+    assert with_effects(once, "a", {"b": Effect.PURE}, replace=True)["skillbank"] == {
+        "effects": {"a": {"b": "pure"}}
+    }
+    assert changed == {"servers": {"a": {"command": "x"}}}
