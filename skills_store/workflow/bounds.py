@@ -11,18 +11,18 @@ from typing import cast
 
 from pydantic import JsonValue
 
-__all__ = ["Meter", "SelectorError", "SelectorMiss", "json_equal", "json_type"]
+__all__ = ["INTEGER_BITS", "Meter", "SelectorError", "SelectorMiss", "json_equal", "json_type"]
 
 WORK = 5_000_000
 """Units of one evaluation: a visited part of the expression, an element, 64 characters of text."""
-_INTEGER_BITS = 4_096
+INTEGER_BITS = 4_096
 
 
 class SelectorError(ValueError):
     """An expression that cannot be read, or has no value on what it is given."""
 
 
-class SelectorMiss(SelectorError):
+class SelectorMiss(SelectorError):  # noqa: N818  (read as what happened)
     """A name or index that is not there; the right side of `||` may stand in."""
 
 
@@ -50,20 +50,22 @@ class Meter:
         """
         waiting: list[object] = [value]
         while waiting:
-            match waiting.pop():
-                case str() as text:
-                    self.spend(1 + len(text) // 64)
-                case float() as number if not math.isfinite(number):
-                    raise SelectorError(f"{number} is no JSON number")
-                case int() as number if number.bit_length() > _INTEGER_BITS:
-                    raise SelectorError(f"an integer of {number.bit_length()} bits is too large")
-                case dict() as items:
-                    known = cast("dict[str, object]", items)
-                    self.spend(1 + len(known))
-                    waiting.extend(known.values())
-                case list() as items:
-                    self.spend(1)
-                    waiting.extend(cast("list[object]", items))
+            part = waiting.pop()
+            match part:
+                case str():
+                    self.spend(1 + len(part) // 64)
+                case float() if not math.isfinite(part):
+                    raise SelectorError(f"{part} is no JSON number")
+                case int() if part.bit_length() > INTEGER_BITS:
+                    raise SelectorError(f"an integer of {part.bit_length()} bits is too large")
+                case dict():
+                    members = cast("dict[str, object]", part)
+                    self.spend(1 + len(members))
+                    waiting.extend(members.values())
+                case list():
+                    items = cast("list[object]", part)
+                    self.spend(1 + len(items))
+                    waiting.extend(items)
                 case _:
                     self.spend(1)
 

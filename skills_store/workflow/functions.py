@@ -4,34 +4,39 @@ Ours: arithmetic, text, linear regular expressions, lists, dates, `approx` and `
 answer may cost is `bounds`; evaluating expressions is `interpreter`.
 """
 
-# jmespath has no types: its decorator and expression values are unknown to the checker.
-# pyright: reportUnknownMemberType=false, reportUntypedFunctionDecorator=false
-# pyright: reportUnknownVariableType=false, reportMissingTypeStubs=false
-
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Protocol, cast
+from typing import Any, NotRequired, Protocol, TypedDict, cast
 
 from jmespath.functions import Functions, signature
 from pydantic import JsonValue
 
-from skills_store.workflow.bounds import Meter, SelectorError, json_equal
+from skills_store.workflow.bounds import INTEGER_BITS, Meter, SelectorError, json_equal
 from skills_store.workflow.regexes import find_all, find_first
 
 __all__ = ["BoundedFunctions", "function_problem"]
 
 Number = int | float
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
-_NUMBERS = {"types": ["number"]}
-_TEXT = {"types": ["string"]}
-_ANY = {"types": list[str]()}
-_LIST = {"types": ["array"]}
-_EXPRESSION = {"types": ["expref"]}
+
+
+class _Types(TypedDict):
+    types: list[str]
+    variadic: NotRequired[bool]
+
+
+_NUMBERS = _Types(types=["number"])
+_TEXT = _Types(types=["string"])
+_ANY = _Types(types=[])
+_LIST = _Types(types=["array"])
+_OBJECT = _Types(types=["object"])
+_TEXTS = _Types(types=["array-string"])
+_EXPRESSION = _Types(types=["expref"])
 
 
 class _Expression(Protocol):
@@ -47,15 +52,16 @@ class BoundedFunctions(Functions):
         super().__init__()
         self._meter = meter
 
-    def call_function(self, function_name: str, resolved_args: Sequence[object]) -> JsonValue:
+    def call_function(self, function_name: str, resolved_args: Iterable[Any]) -> JsonValue:
         """Return what the function makes of its arguments.
 
         Raises:
             SelectorError: it costs too much or yields no finite JSON.
             ValueError: unknown function, wrong number or types of arguments.
         """
-        self._meter.weigh_all(resolved_args)
-        result = cast("JsonValue", super().call_function(function_name, resolved_args))
+        arguments = list(resolved_args)
+        self._meter.weigh_all(arguments)
+        result = cast("JsonValue", super().call_function(function_name, arguments))
         self._meter.weigh(result)
         return result
 
@@ -88,10 +94,9 @@ class BoundedFunctions(Functions):
 
     @signature(_NUMBERS, _NUMBERS)
     def _func_power(self, left: Number, right: Number) -> Number:
-        whole = isinstance(left, int) and isinstance(right, int) and right >= 0
-        if whole and abs(left) > 1 and left.bit_length() * right > 4_096:
+        if isinstance(left, int) and left.bit_length() * right > INTEGER_BITS:
             raise SelectorError(f"power({left}, {right}) is too large")
-        result: object = left**right
+        result = cast("object", left**right)
         if isinstance(result, complex):
             raise SelectorError(f"power({left}, {right}) is no real number")
         return cast("Number", result)
@@ -168,7 +173,7 @@ class BoundedFunctions(Functions):
     def _func_regex_match(self, text: str, pattern: str) -> bool:
         return find_first(pattern, text) is not None
 
-    @signature(_TEXT, {"types": ["array-string"]})
+    @signature(_TEXT, _TEXTS)
     def _func_join(self, separator: str, texts: list[str]) -> str:
         self._meter.spend(len(texts) * (len(separator) // 64))
         return separator.join(texts)
@@ -192,7 +197,7 @@ class BoundedFunctions(Functions):
 
     # Lists and objects
 
-    @signature({"types": ["array", "string"]}, _ANY)
+    @signature(_Types(types=["array", "string"]), _ANY)
     def _func_contains(self, subject: list[JsonValue] | str, sought: JsonValue) -> bool:
         if isinstance(subject, list):
             return any(json_equal(item, sought) for item in subject)
@@ -204,7 +209,7 @@ class BoundedFunctions(Functions):
     def _func_unique(self, items: list[JsonValue]) -> list[JsonValue]:
         return list({_key(item): item for item in reversed(items)}.values())[::-1]
 
-    @signature({"types": ["array"], "variadic": True})
+    @signature(_Types(types=["array"], variadic=True))
     def _func_zip_lists(self, *lists: list[JsonValue]) -> list[list[JsonValue]]:
         if len({len(items) for items in lists}) > 1:
             raise SelectorError(f"zip_lists: lengths differ: {', '.join(str(len(i)) for i in lists)}")
@@ -227,7 +232,7 @@ class BoundedFunctions(Functions):
                 raise SelectorError(f"sum_by: {_key(number)[:80]} is no number")
         return sum(cast("list[Number]", numbers))
 
-    @signature({"types": ["object"]}, _TEXT)
+    @signature(_OBJECT, _TEXT)
     def _func_has_key(self, value: dict[str, JsonValue], key: str) -> bool:
         return key in value
 
@@ -279,7 +284,7 @@ def _key(value: JsonValue) -> str:
 
 
 def _is_date(text: str) -> bool:
-    return len(text) == len("2000-01-01") and isinstance(date.fromisoformat(text), date)
+    return "T" not in text and " " not in text and len(text) <= len("2000-01-01")
 
 
 def _moment(text: str) -> datetime:

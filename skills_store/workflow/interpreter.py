@@ -3,13 +3,13 @@
 Differs from stock jmespath, where a wrong name, a wrong type and a missing element are all `null`.
 """
 
-# jmespath has no types: expression nodes are dicts of its own making.
-# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
-# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# The interpreter's nodes are plain dicts here: the stubs give them a type nobody can import.
+# pyright: reportIncompatibleMethodOverride=false
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any, cast
 
 from jmespath.visitor import Options, TreeInterpreter
@@ -22,7 +22,12 @@ __all__ = ["Ast", "StrictInterpreter"]
 
 Ast = dict[str, Any]
 
-_ORDERINGS = {"lt": operator.lt, "gt": operator.gt, "lte": operator.le, "gte": operator.ge}
+_ORDERINGS: dict[str, Callable[[Any, Any], bool]] = {
+    "lt": operator.lt,
+    "gt": operator.gt,
+    "lte": operator.le,
+    "gte": operator.ge,
+}
 
 
 class StrictInterpreter(TreeInterpreter):
@@ -35,13 +40,14 @@ class StrictInterpreter(TreeInterpreter):
     """
 
     def __init__(self, meter: Meter, *, forgiving: bool = True) -> None:
-        super().__init__(Options(custom_functions=BoundedFunctions(meter)))
+        self._bounded = BoundedFunctions(meter)
+        super().__init__(Options(custom_functions=self._bounded))
         self._meter = meter
         self._forgiving = forgiving
 
     def visit(self, node: Ast, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         self._meter.spend(1)
-        return super().visit(node, *args, **kwargs)
+        return super().visit(cast("Any", node), *args, **kwargs)
 
     def visit_field(self, node: Ast, value: JsonValue) -> JsonValue:
         name = cast("str", node["value"])
@@ -59,7 +65,7 @@ class StrictInterpreter(TreeInterpreter):
         return items[index]
 
     def visit_slice(self, node: Ast, value: JsonValue) -> JsonValue:
-        return super().visit_slice(node, _list(value, "a slice"))
+        return super().visit_slice(cast("Any", node), _list(value, "a slice"))
 
     def visit_comparator(self, node: Ast, value: JsonValue) -> bool:
         left, right = (self.visit(child, value) for child in node["children"])
@@ -74,12 +80,12 @@ class StrictInterpreter(TreeInterpreter):
             return json_equal(left, right) is (comparator == "eq")
         if left_type != right_type or left_type not in ("number", "string"):
             raise SelectorError(f"{_shown(left)} cannot be ordered against {_shown(right)}")
-        return bool(_ORDERINGS[comparator](left, right))
+        return _ORDERINGS[comparator](left, right)
 
     def visit_function_expression(self, node: Ast, value: JsonValue) -> JsonValue:
         read = self._visit_or_null if self._forgiving and node["value"] == "not_null" else self.visit
         arguments = [read(child, value) for child in node["children"]]
-        return self._functions.call_function(node["value"], arguments)
+        return self._bounded.call_function(node["value"], arguments)
 
     def _visit_or_null(self, node: Ast, value: JsonValue) -> JsonValue:
         try:
@@ -91,15 +97,15 @@ class StrictInterpreter(TreeInterpreter):
         first, second = node["children"]
         if not self._forgiving:
             left, right = self.visit(first, value), self.visit(second, value)
-            return left if self._is_true(left) else right
+            return left if _is_true(left) else right
         left = self._visit_or_null(first, value)
-        return left if self._is_true(left) else self.visit(second, value)
+        return left if _is_true(left) else self.visit(second, value)
 
     def visit_and_expression(self, node: Ast, value: JsonValue) -> JsonValue:
         if self._forgiving:
-            return super().visit_and_expression(node, value)
+            return super().visit_and_expression(cast("Any", node), value)
         left, right = (self.visit(child, value) for child in node["children"])
-        return right if self._is_true(left) else left
+        return right if _is_true(left) else left
 
     def visit_multi_select_dict(self, node: Ast, value: JsonValue) -> JsonValue:
         return {child["value"]: self.visit(child, value) for child in node["children"]}
@@ -122,11 +128,11 @@ class StrictInterpreter(TreeInterpreter):
     def visit_filter_projection(self, node: Ast, value: JsonValue) -> JsonValue:
         base, each, predicate = node["children"]
         items = _list(self.visit(base, value), "[?…]")
-        return self._project([item for item in items if self._is_true(self.visit(predicate, item))], each)
+        return self._project([item for item in items if _is_true(self.visit(predicate, item))], each)
 
     def visit_value_projection(self, node: Ast, value: JsonValue) -> JsonValue:
         base, each = node["children"]
-        found = self.visit(base, value)
+        found = cast("JsonValue", self.visit(base, value))
         if not isinstance(found, dict):
             raise SelectorMiss(f".* reads an object, here is {_shown(found)}")
         return self._project(list(found.values()), each)
@@ -134,6 +140,10 @@ class StrictInterpreter(TreeInterpreter):
     def _project(self, items: list[JsonValue], each: Ast) -> list[JsonValue]:
         projected = (self.visit(each, item) for item in items)
         return [result for result in projected if result is not None]
+
+
+def _is_true(value: JsonValue) -> bool:
+    return value is not None and value is not False and value not in ("", [], {})
 
 
 def _list(value: JsonValue, reader: str) -> list[JsonValue]:

@@ -1,5 +1,9 @@
 """Regular expressions that cannot hang: a typed door to the linear engine."""
 
+# re2 has no types.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -62,4 +66,9 @@ def _compiled(pattern: str) -> _Pattern:
     try:
         return cast("_Pattern", re2.compile(pattern, options))
     except re2.error as error:
-        raise SelectorError(f"{pattern!r} is no pattern of the linear engine: {error}") from error
+        raise SelectorError(f"{pattern!r} is no pattern of the linear engine: {_words(error)}") from error
+
+
+def _words(error: Exception) -> str:
+    said = error.args[0] if error.args else ""
+    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)

@@ -4,8 +4,6 @@ The grammar is stock jmespath. A name that is not there is an error (`interprete
 jmespath's and ours (`functions`), and no expression costs more than its meter (`bounds`).
 """
 
-# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 import json
