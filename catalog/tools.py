@@ -28,7 +28,7 @@ class ToolId:
     server: str
     tool: str
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def __str__(self) -> str:
         return f"{self.server}/{self.tool}"
