@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from skills_store.workflow.bounds import Meter, SelectorError, SelectorMiss, json_equal, json_type
 from skills_store.workflow.functions import BoundedFunctions
 
-__all__ = ["Ast", "StrictInterpreter"]
+__all__ = ["Ast", "StrictInterpreter", "is_true"]
 
 Ast = dict[str, Any]
 
@@ -97,15 +97,15 @@ class StrictInterpreter(TreeInterpreter):
         first, second = node["children"]
         if not self._forgiving:
             left, right = self.visit(first, value), self.visit(second, value)
-            return left if _is_true(left) else right
+            return left if is_true(left) else right
         left = self._visit_or_null(first, value)
-        return left if _is_true(left) else self.visit(second, value)
+        return left if is_true(left) else self.visit(second, value)
 
     def visit_and_expression(self, node: Ast, value: JsonValue) -> JsonValue:
         if self._forgiving:
             return super().visit_and_expression(cast("Any", node), value)
         left, right = (self.visit(child, value) for child in node["children"])
-        return right if _is_true(left) else left
+        return right if is_true(left) else left
 
     def visit_multi_select_dict(self, node: Ast, value: JsonValue) -> JsonValue:
         return {child["value"]: self.visit(child, value) for child in node["children"]}
@@ -128,7 +128,7 @@ class StrictInterpreter(TreeInterpreter):
     def visit_filter_projection(self, node: Ast, value: JsonValue) -> JsonValue:
         base, each, predicate = node["children"]
         items = _list(self.visit(base, value), "[?…]")
-        return self._project([item for item in items if _is_true(self.visit(predicate, item))], each)
+        return self._project([item for item in items if is_true(self.visit(predicate, item))], each)
 
     def visit_value_projection(self, node: Ast, value: JsonValue) -> JsonValue:
         base, each = node["children"]
@@ -142,7 +142,8 @@ class StrictInterpreter(TreeInterpreter):
         return [result for result in projected if result is not None]
 
 
-def _is_true(value: JsonValue) -> bool:
+def is_true(value: JsonValue) -> bool:
+    """Return whether jmespath takes a value for true: anything but null, false and the empty."""
     return value is not None and value is not False and value not in ("", [], {})
 
 
