@@ -1,0 +1,140 @@
+"""The tables of the store's SQLite file, as the steps that lead there from an empty file.
+
+`PRAGMA user_version` counts the steps taken. A step that was released is never changed; a new
+need is a new step at the end. Opening the file and its transactions belong to `sqlite_file`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+from sqlite_utils import Database
+from sqlite_utils.db import ForeignKey
+
+__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "apply_migrations"]
+
+APPLICATION_ID = 0x534B424B
+"""`SKBK`: tells a file of ours from a SQLite file of another program."""
+
+
+def apply_migrations(connection: sqlite3.Connection) -> None:
+    """Take the steps the file has not seen yet, inside the transaction that is open."""
+    (taken,) = connection.execute("PRAGMA user_version").fetchone()
+    if taken >= SCHEMA_VERSION:
+        return
+    database = Database(connection, recursive_triggers=False, execute_plugins=False)
+    for step in _STEPS[taken:]:
+        step(database)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _create_all(database: Database) -> None:
+    _create_skills(database)
+    _create_experience(database)
+
+
+def _create_skills(database: Database) -> None:
+    text, number, real = str, int, float
+    database.create_table(
+        "versions",
+        {
+            "name": text,
+            "version": number,
+            "content_hash": text,
+            "document": text,
+        },
+        pk=("name", "version"),
+        not_null={"content_hash", "document"},
+    )
+    database.table("versions").create_index(["content_hash"])
+    database.create_table(
+        "skills",
+        {"name": text, "head": number, "published": number},
+        pk="name",
+        not_null={"head", "published"},
+        defaults={"published": 0},
+        foreign_keys=[(("name", "head"), "versions", ("name", "version"))],
+    )
+    database.create_table(
+        "states",
+        {"name": text, "version": number, "state": text, "reason": text},
+        pk=("name", "version"),
+        not_null={"state", "reason"},
+        foreign_keys=[(("name", "version"), "versions", ("name", "version"))],
+    )
+    database.create_table(
+        "state_changes",
+        {
+            "id": number,
+            "name": text,
+            "version": number,
+            "before": text,
+            "after": text,
+            "by": text,
+            "reason": text,
+            "at": real,
+        },
+        pk="id",
+        not_null={"name", "version", "after", "by", "reason", "at"},
+        foreign_keys=[(("name", "version"), "versions", ("name", "version"))],
+    )
+    database.table("state_changes").create_index(["name"])
+    for table in ("versions", "state_changes"):
+        _forbid_changes(database, table)
+    database.create_table("revisions", {"id": number, "value": number}, pk="id", not_null={"value"})
+    database.conn.execute("INSERT INTO revisions (id, value) VALUES (1, 0)")
+
+
+def _forbid_changes(database: Database, table: str) -> None:
+    for verb in ("UPDATE", "DELETE"):
+        database.conn.execute(
+            f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table}"
+            f" BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+        )
+
+
+def _create_experience(database: Database) -> None:
+    text, number, real = str, int, float
+    database.create_table(
+        "uses",
+        {
+            "id": number,
+            "skill": text,
+            "version": number,
+            "route": text,
+            "succeeded": number,
+            "world_fault": number,
+            "at": real,
+            "trace": text,
+        },
+        pk="id",
+        not_null={"skill", "version", "route", "succeeded", "world_fault", "at"},
+        foreign_keys=[(("skill", "version"), "versions", ("name", "version"))],
+    )
+    database.table("uses").create_index(["skill"])
+    database.create_table(
+        "traces", {"seq": number, "id": text, "document": text}, pk="seq", not_null={"id", "document"}
+    )
+    database.table("traces").create_index(["id"], unique=True)
+    database.create_table(
+        "feedback",
+        {"id": number, "trace": number, "passed": number, "detail": text, "at": real},
+        pk="id",
+        not_null={"trace", "passed", "detail", "at"},
+        foreign_keys=[ForeignKey("feedback", "trace", "traces", "seq", on_delete="CASCADE")],
+    )
+    database.table("feedback").create_index(["trace"])
+    database.create_table(
+        "servers",
+        {"name": text, "tools": text, "saved_at": real},
+        pk="name",
+        not_null={"tools", "saved_at"},
+    )
+
+
+_STEPS: tuple[Callable[[Database], None], ...] = (_create_all,)
+
+SCHEMA_VERSION = len(_STEPS)
+"""The `user_version` this code writes."""

@@ -1,0 +1,298 @@
+"""The durable store: `Store` on one SQLite file, safe under several processes.
+
+Tables are `migrations`, opening and transactions `sqlite_file`. Skills are written so that they
+outlive a power cut; statistics and traces so that they outlive a killed process.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+from typing import cast
+
+from pydantic import BaseModel, JsonValue, TypeAdapter
+
+from catalog.tools import Snapshot, Tool
+from skills_store.errors import UnknownSkill, VersionConflict
+from skills_store.lifecycle import Actor, StateChange, check_entry, check_transition
+from skills_store.skill import Skill, SkillState
+from skills_store.sqlite_file import SqliteFile, open_sqlite_file
+from skills_store.store import TRACES_KEPT, check_next_version, feedback_of
+from skills_store.trace import Trace
+from skills_store.utility import Use, UseCounts
+
+__all__ = ["SqliteStore", "open_sqlite_store"]
+
+_SKILL = "SELECT document, state, reason FROM versions JOIN states USING (name, version)"
+_HEADS = (
+    "SELECT document, state, reason FROM skills"
+    " JOIN versions ON versions.name = skills.name AND versions.version = skills.head"
+    " JOIN states ON states.name = skills.name AND states.version = skills.head"
+)
+
+_tools: TypeAdapter[tuple[Tool, ...]] = TypeAdapter(tuple[Tool, ...])
+
+
+def open_sqlite_store(path: Path) -> SqliteStore:
+    """Open the store in a file, creating it and its folder where they are missing.
+
+    Raises:
+        StoreUnusable: the file is corrupt, another program's, from a newer version, or cannot be
+            opened; it was not written to.
+    """
+    return SqliteStore(open_sqlite_file(path))
+
+
+class SqliteStore:
+    """`Store` on an open file, which it owns."""
+
+    def __init__(self, file: SqliteFile, *, traces_kept: int = TRACES_KEPT) -> None:
+        self._file = file
+        self._traces_kept = traces_kept
+
+    def add_version(self, skill: Skill, *, expected_head: int | None) -> None:
+        by = check_entry(skill)
+        document = _text(skill, leaving_out={"state", "reason"})
+        name, number = skill.name, skill.version
+        with self._file.write() as connection:
+            check_next_version(
+                skill,
+                expected_head=expected_head,
+                head=_head_of(connection, name),
+                latest=_latest_of(connection, name),
+            )
+            connection.execute(
+                "INSERT INTO versions (name, version, content_hash, document) VALUES (?, ?, ?, ?)",
+                (name, number, skill.content_hash, document),
+            )
+            connection.execute(
+                "INSERT INTO states (name, version, state, reason) VALUES (?, ?, ?, ?)",
+                (name, number, skill.state, skill.reason),
+            )
+            born = StateChange(number, None, "proposed", by, "added", skill.created_at)
+            _log(connection, name, born)
+            if skill.state != "proposed":
+                moved = StateChange(number, "proposed", skill.state, by, skill.reason, skill.created_at)
+                _log(connection, name, moved)
+            connection.execute(
+                "INSERT INTO skills (name, head) VALUES (?, ?)"
+                " ON CONFLICT (name) DO UPDATE SET head = excluded.head",
+                (name, number),
+            )
+            _advance(connection)
+
+    def head(self, name: str) -> Skill | None:
+        with self._file.read() as connection:
+            return _skill(connection.execute(f"{_HEADS} WHERE skills.name = ?", (name,)).fetchone())
+
+    def version(self, name: str, version: int) -> Skill | None:
+        with self._file.read() as connection:
+            return _version_of(connection, name, version)
+
+    def versions(self, name: str) -> list[Skill]:
+        with self._file.read() as connection:
+            rows = connection.execute(f"{_SKILL} WHERE name = ? ORDER BY version", (name,)).fetchall()
+        return [_parsed(row) for row in rows]
+
+    def heads(self) -> list[Skill]:
+        with self._file.read() as connection:
+            rows = connection.execute(f"{_HEADS} ORDER BY skills.name").fetchall()
+        return [_parsed(row) for row in rows]
+
+    def move(self, name: str, version: int, to: SkillState, *, reason: str, by: Actor, at: float) -> Skill:
+        with self._file.write() as connection:
+            skill = _known(connection, name, version)
+            check_transition(skill, to, by)
+            connection.execute(
+                "UPDATE states SET state = ?, reason = ? WHERE name = ? AND version = ?",
+                (to, reason, name, version),
+            )
+            _log(connection, name, StateChange(version, skill.state, to, by, reason, at))
+            _advance(connection)
+        return skill.model_copy(update={"state": to, "reason": reason})
+
+    def changes(self, name: str) -> list[StateChange]:
+        with self._file.read() as connection:
+            rows = connection.execute(
+                "SELECT version, before, after, by, reason, at FROM state_changes WHERE name = ? ORDER BY id",
+                (name,),
+            ).fetchall()
+        return [StateChange(*row) for row in rows]
+
+    def set_head(self, name: str, version: int, *, expected_head: int) -> None:
+        with self._file.write() as connection:
+            _known(connection, name, version)
+            head = _head_of(connection, name)
+            if head != expected_head:
+                raise VersionConflict(f"{name} was expected to have head {expected_head}; it is {head}")
+            connection.execute("UPDATE skills SET head = ? WHERE name = ?", (version, name))
+            _advance(connection)
+
+    def by_content_hash(self, content_hash: str) -> Skill | None:
+        with self._file.read() as connection:
+            row = connection.execute(
+                f"{_SKILL} WHERE content_hash = ? ORDER BY versions.rowid DESC LIMIT 1", (content_hash,)
+            ).fetchone()
+        return _skill(row)
+
+    def record_use(self, use: Use) -> None:
+        with self._file.write(durable=False) as connection:
+            _known(connection, use.skill, use.version)
+            connection.execute(
+                "INSERT INTO uses (skill, version, route, succeeded, world_fault, at, trace)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (use.skill, use.version, use.route, use.succeeded, use.world_fault, use.at, use.trace),
+            )
+
+    def use_counts(self, name: str) -> UseCounts:
+        with self._file.read() as connection:
+            row = connection.execute(
+                "SELECT count(*), coalesce(sum(succeeded), 0), coalesce(sum(world_fault), 0)"
+                " FROM uses WHERE skill = ?",
+                (name,),
+            ).fetchone()
+        return UseCounts(*row)
+
+    def published(self) -> tuple[str, ...]:
+        with self._file.read() as connection:
+            return _published(connection)
+
+    def publish(self, names: Iterable[str]) -> None:
+        wanted = tuple(sorted(set(names)))
+        with self._file.write() as connection:
+            if unknown := [name for name in wanted if _head_of(connection, name) is None]:
+                raise UnknownSkill(f"no skill named {', '.join(unknown)}")
+            if wanted == _published(connection):
+                return
+            connection.execute("UPDATE skills SET published = 0")
+            connection.executemany(
+                "UPDATE skills SET published = 1 WHERE name = ?", [(name,) for name in wanted]
+            )
+            _advance(connection)
+
+    def revision(self) -> int:
+        with self._file.read() as connection:
+            return connection.execute("SELECT value FROM revisions").fetchone()[0]
+
+    def add_trace(self, trace: Trace) -> None:
+        document = _text(trace)
+        with self._file.write(durable=False) as connection:
+            if _trace_number(connection, trace.id) is not None:
+                raise ValueError(f"a trace with id {trace.id} is there")
+            connection.execute("INSERT INTO traces (id, document) VALUES (?, ?)", (trace.id, document))
+            connection.execute(
+                "DELETE FROM traces WHERE seq <= (SELECT max(seq) FROM traces) - ?", (self._traces_kept,)
+            )
+
+    def trace(self, trace_id: str) -> Trace | None:
+        with self._file.read() as connection:
+            row = connection.execute("SELECT seq, document FROM traces WHERE id = ?", (trace_id,)).fetchone()
+            return None if row is None else _trace(connection, *row)
+
+    def traces(self, limit: int) -> list[Trace]:
+        with self._file.read() as connection:
+            rows = connection.execute(
+                "SELECT seq, document FROM traces ORDER BY seq DESC LIMIT ?", (limit,)
+            ).fetchall()
+            return [_trace(connection, *row) for row in rows]
+
+    def add_feedback(self, trace: str, passed: bool, detail: str, at: float) -> None:
+        with self._file.write(durable=False) as connection:
+            number = _trace_number(connection, trace)
+            if number is None:
+                raise LookupError(f"no trace {trace}")
+            connection.execute(
+                "INSERT INTO feedback (trace, passed, detail, at) VALUES (?, ?, ?, ?)",
+                (number, passed, detail, at),
+            )
+
+    def save_snapshot(self, snapshot: Snapshot, at: float) -> None:
+        rows = [
+            (server, _json(_tools.dump_python(snapshot.of_server(server), mode="json")), at)
+            for server in sorted(snapshot.servers)
+        ]
+        with self._file.write(durable=False) as connection:
+            connection.executemany(
+                "INSERT INTO servers (name, tools, saved_at) VALUES (?, ?, ?) ON CONFLICT (name)"
+                " DO UPDATE SET tools = excluded.tools, saved_at = excluded.saved_at",
+                rows,
+            )
+
+    def snapshot(self) -> Snapshot:
+        with self._file.read() as connection:
+            rows = connection.execute("SELECT tools FROM servers ORDER BY name").fetchall()
+        return Snapshot.of(*(tool for (text,) in rows for tool in _tools.validate_python(json.loads(text))))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _text(record: BaseModel, leaving_out: set[str] | None = None) -> str:
+    return _json(record.model_dump(mode="json", exclude=leaving_out))
+
+
+def _json(value: object) -> str:
+    # ASCII with escapes: a result may hold lone surrogates, which no UTF-8 text can.
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
+def _parsed(row: tuple[str, str, str]) -> Skill:
+    document, state, reason = row
+    known = cast("dict[str, JsonValue]", json.loads(document))
+    return Skill.model_validate({**known, "state": state, "reason": reason})
+
+
+def _skill(row: tuple[str, str, str] | None) -> Skill | None:
+    return None if row is None else _parsed(row)
+
+
+def _version_of(connection: sqlite3.Connection, name: str, version: int) -> Skill | None:
+    return _skill(connection.execute(f"{_SKILL} WHERE name = ? AND version = ?", (name, version)).fetchone())
+
+
+def _known(connection: sqlite3.Connection, name: str, version: int) -> Skill:
+    skill = _version_of(connection, name, version)
+    if skill is None:
+        raise UnknownSkill(f"no version {version} of a skill named {name}")
+    return skill
+
+
+def _head_of(connection: sqlite3.Connection, name: str) -> int | None:
+    row = connection.execute("SELECT head FROM skills WHERE name = ?", (name,)).fetchone()
+    return None if row is None else row[0]
+
+
+def _latest_of(connection: sqlite3.Connection, name: str) -> int:
+    row = connection.execute("SELECT max(version) FROM versions WHERE name = ?", (name,)).fetchone()
+    return row[0] or 0
+
+
+def _published(connection: sqlite3.Connection) -> tuple[str, ...]:
+    rows = connection.execute("SELECT name FROM skills WHERE published ORDER BY name").fetchall()
+    return tuple(name for (name,) in rows)
+
+
+def _log(connection: sqlite3.Connection, name: str, change: StateChange) -> None:
+    connection.execute(
+        "INSERT INTO state_changes (name, version, before, after, by, reason, at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (name, change.version, change.before, change.after, change.by, change.reason, change.at),
+    )
+
+
+def _advance(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE revisions SET value = value + 1")
+
+
+def _trace_number(connection: sqlite3.Connection, trace_id: str) -> int | None:
+    row = connection.execute("SELECT seq FROM traces WHERE id = ?", (trace_id,)).fetchone()
+    return None if row is None else row[0]
+
+
+def _trace(connection: sqlite3.Connection, number: int, document: str) -> Trace:
+    trace = Trace.model_validate(json.loads(document))
+    rows = connection.execute("SELECT passed, detail FROM feedback WHERE trace = ? ORDER BY id", (number,))
+    said = tuple(feedback_of(bool(passed), detail) for passed, detail in rows)
+    return trace.model_copy(update={"verifications": (*trace.verifications, *said)}) if said else trace

@@ -1,0 +1,339 @@
+"""The storage port: what a store of skills, traces and snapshots promises, and one in memory.
+
+The durable adapter is `sqlite`. A store keeps no clock and makes no ids: both are arguments.
+Which moves of a skill are legal is `lifecycle`, enforced here on every write.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from threading import RLock
+from typing import Protocol
+
+from catalog.tools import Snapshot, Tool
+from skills_store.errors import StoreError, UnknownSkill, VersionConflict
+from skills_store.lifecycle import Actor, StateChange, check_entry, check_transition
+from skills_store.skill import Skill, SkillState
+from skills_store.trace import Trace, Verification
+from skills_store.utility import Use, UseCounts
+
+__all__ = ["TRACES_KEPT", "MemoryStore", "Store", "check_next_version", "feedback_of"]
+
+TRACES_KEPT = 10_000
+"""Traces a store keeps; adding one more drops the oldest, in order of arrival."""
+
+
+class Store(Protocol):
+    """What is known, kept. May be called from several threads; a call is all or nothing.
+
+    Skill versions are immutable once added and never removed. The state of a version moves by
+    `move`, which logs every change; the head of a name moves by compare-and-swap, so that of two
+    writers who read the same head one wins and the other is told.
+    """
+
+    def add_version(self, skill: Skill, *, expected_head: int | None) -> None:
+        """Add a version, numbered one above the latest, and make it the head.
+
+        Its state is its first one: `proposed`, or what a first legal move from there gave it.
+
+        Args:
+            skill: the new version.
+            expected_head: head the writer saw, None when the name must be new.
+
+        Raises:
+            VersionConflict: the head is another one, or the number is taken or leaves a gap.
+            IllegalTransition: a skill cannot begin in that state.
+        """
+        ...
+
+    def head(self, name: str) -> Skill | None:
+        """Return the head version in its present state, None when there is no such name."""
+        ...
+
+    def version(self, name: str, version: int) -> Skill | None:
+        """Return one version in its present state, or None."""
+        ...
+
+    def versions(self, name: str) -> list[Skill]:
+        """Return all versions, oldest first; empty when there is no such name."""
+        ...
+
+    def heads(self) -> list[Skill]:
+        """Return the head of every name, ordered by name, whatever its state."""
+        ...
+
+    def move(self, name: str, version: int, to: SkillState, *, reason: str, by: Actor, at: float) -> Skill:
+        """Move one version to another state, log it, and return the version as it is now.
+
+        Raises:
+            UnknownSkill: no such version.
+            IllegalTransition: the table has no such move from its present state.
+        """
+        ...
+
+    def changes(self, name: str) -> list[StateChange]:
+        """Return the log of state changes of all versions of a name, oldest first."""
+        ...
+
+    def set_head(self, name: str, version: int, *, expected_head: int) -> None:
+        """Make another version the head; the states of both stay what they are.
+
+        Raises:
+            UnknownSkill: no such version.
+            VersionConflict: the head is another one than expected.
+        """
+        ...
+
+    def by_content_hash(self, content_hash: str) -> Skill | None:
+        """Return the version added last with this workflow, whatever its state, or None."""
+        ...
+
+    def record_use(self, use: Use) -> None:
+        """Count one use of a version.
+
+        Raises:
+            UnknownSkill: no such version.
+        """
+        ...
+
+    def use_counts(self, name: str) -> UseCounts:
+        """Return the counts over all versions of a name."""
+        ...
+
+    def published(self) -> tuple[str, ...]:
+        """Return the names in the published set, ordered."""
+        ...
+
+    def publish(self, names: Iterable[str]) -> None:
+        """Replace the published set.
+
+        Raises:
+            UnknownSkill: a name is not there; nothing changed.
+        """
+        ...
+
+    def revision(self) -> int:
+        """Return a number that grows with each change of versions, heads, states or published set.
+
+        Cheap, and the same for every process that uses the store: made for polling.
+        """
+        ...
+
+    def add_trace(self, trace: Trace) -> None:
+        """Keep a trace.
+
+        Raises:
+            ValueError: a trace with this id is there.
+        """
+        ...
+
+    def trace(self, trace_id: str) -> Trace | None:
+        """Return a trace with the feedback on it among its verifications, or None."""
+        ...
+
+    def traces(self, limit: int) -> list[Trace]:
+        """Return the newest traces, the newest first, each with its feedback."""
+        ...
+
+    def add_feedback(self, trace: str, passed: bool, detail: str, at: float) -> None:
+        """Keep what somebody said later of a run.
+
+        Raises:
+            LookupError: no trace with this id is kept.
+        """
+        ...
+
+    def save_snapshot(self, snapshot: Snapshot, at: float) -> None:
+        """Keep the tools of the servers in the snapshot; other servers keep what they had."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Return the tools last saved of every server, ordered by server; empty when there are none."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the store. Closing twice is allowed, calling anything else is not."""
+        ...
+
+
+def check_next_version(skill: Skill, *, expected_head: int | None, head: int | None, latest: int) -> None:
+    """Check that a version follows what is stored.
+
+    Args:
+        skill: the version to be added.
+        expected_head: head the writer saw.
+        head: head that is there, None when there is no such name.
+        latest: highest number that is there, 0 when there is none.
+
+    Raises:
+        VersionConflict: somebody else was there first, or the number leaves a gap.
+    """
+    if head != expected_head:
+        there = "there is no such skill" if head is None else f"its head is version {head}"
+        wanted = "to be new" if expected_head is None else f"to have head {expected_head}"
+        raise VersionConflict(f"{skill.name} was expected {wanted}, but {there}")
+    if skill.version != latest + 1:
+        raise VersionConflict(f"{skill.name}: the next version is {latest + 1}, not {skill.version}")
+
+
+def feedback_of(passed: bool, detail: str) -> Verification:
+    """Return feedback as the verification that readers of a trace see."""
+    return Verification(by="feedback", passed=passed, detail=detail)
+
+
+class MemoryStore:
+    """A store that lives as long as its process, for tests, demonstrations and dry runs."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._closed = False
+        self._versions: dict[str, list[Skill]] = {}
+        self._added: dict[str, tuple[str, int]] = {}
+        self._heads: dict[str, int] = {}
+        self._changes: defaultdict[str, list[StateChange]] = defaultdict(list)
+        self._uses: Counter[tuple[str, str]] = Counter()
+        self._published: tuple[str, ...] = ()
+        self._revision = 0
+        self._traces: dict[str, Trace] = {}
+        self._tools: dict[str, tuple[Tool, ...]] = {}
+
+    def add_version(self, skill: Skill, *, expected_head: int | None) -> None:
+        with self._open():
+            there = self._versions.get(skill.name, [])
+            head = self._heads.get(skill.name)
+            check_next_version(skill, expected_head=expected_head, head=head, latest=len(there))
+            by = check_entry(skill)
+            self._versions[skill.name] = [*there, skill]
+            self._added[skill.content_hash] = (skill.name, skill.version)
+            self._heads[skill.name] = skill.version
+            born = StateChange(skill.version, None, "proposed", by, "added", skill.created_at)
+            self._changes[skill.name].append(born)
+            if skill.state != "proposed":
+                self._log(skill, "proposed", by, skill.created_at)
+            self._revision += 1
+
+    def head(self, name: str) -> Skill | None:
+        with self._open():
+            number = self._heads.get(name)
+            return None if number is None else self._versions[name][number - 1]
+
+    def version(self, name: str, version: int) -> Skill | None:
+        with self._open():
+            return next((s for s in self._versions.get(name, []) if s.version == version), None)
+
+    def versions(self, name: str) -> list[Skill]:
+        with self._open():
+            return list(self._versions.get(name, []))
+
+    def heads(self) -> list[Skill]:
+        with self._open():
+            return [self._versions[name][self._heads[name] - 1] for name in sorted(self._heads)]
+
+    def move(self, name: str, version: int, to: SkillState, *, reason: str, by: Actor, at: float) -> Skill:
+        with self._open():
+            skill = self._known(name, version)
+            check_transition(skill, to, by)
+            moved = skill.model_copy(update={"state": to, "reason": reason})
+            self._versions[name][version - 1] = moved
+            self._log(moved, skill.state, by, at)
+            self._revision += 1
+            return moved
+
+    def changes(self, name: str) -> list[StateChange]:
+        with self._open():
+            return list(self._changes.get(name, []))
+
+    def set_head(self, name: str, version: int, *, expected_head: int) -> None:
+        with self._open():
+            self._known(name, version)
+            head = self._heads[name]
+            if head != expected_head:
+                raise VersionConflict(f"{name} was expected to have head {expected_head}; it is {head}")
+            self._heads[name] = version
+            self._revision += 1
+
+    def by_content_hash(self, content_hash: str) -> Skill | None:
+        with self._open():
+            place = self._added.get(content_hash)
+            return None if place is None else self.version(*place)
+
+    def record_use(self, use: Use) -> None:
+        with self._open():
+            self._known(use.skill, use.version)
+            self._uses[use.skill, "uses"] += 1
+            self._uses[use.skill, "successes"] += use.succeeded
+            self._uses[use.skill, "world_faults"] += use.world_fault
+
+    def use_counts(self, name: str) -> UseCounts:
+        with self._open():
+            of = {kind: self._uses[name, kind] for kind in ("uses", "successes", "world_faults")}
+            return UseCounts(**of)
+
+    def published(self) -> tuple[str, ...]:
+        with self._open():
+            return self._published
+
+    def publish(self, names: Iterable[str]) -> None:
+        with self._open():
+            wanted = tuple(sorted(set(names)))
+            if unknown := [name for name in wanted if name not in self._heads]:
+                raise UnknownSkill(f"no skill named {', '.join(unknown)}")
+            if wanted != self._published:
+                self._published = wanted
+                self._revision += 1
+
+    def revision(self) -> int:
+        with self._open():
+            return self._revision
+
+    def add_trace(self, trace: Trace) -> None:
+        with self._open():
+            if trace.id in self._traces:
+                raise ValueError(f"a trace with id {trace.id} is there")
+            self._traces[trace.id] = trace
+            while len(self._traces) > TRACES_KEPT:
+                del self._traces[next(iter(self._traces))]
+
+    def trace(self, trace_id: str) -> Trace | None:
+        with self._open():
+            return self._traces.get(trace_id)
+
+    def traces(self, limit: int) -> list[Trace]:
+        with self._open():
+            return list(reversed(self._traces.values()))[:limit]
+
+    def add_feedback(self, trace: str, passed: bool, detail: str, at: float) -> None:  # noqa: ARG002
+        with self._open():
+            kept = self._traces.get(trace)
+            if kept is None:
+                raise LookupError(f"no trace {trace}")
+            said = (*kept.verifications, feedback_of(passed, detail))
+            self._traces[trace] = kept.model_copy(update={"verifications": said})
+
+    def save_snapshot(self, snapshot: Snapshot, at: float) -> None:  # noqa: ARG002
+        with self._open():
+            for server in snapshot.servers:
+                self._tools[server] = snapshot.of_server(server)
+
+    def snapshot(self) -> Snapshot:
+        with self._open():
+            return Snapshot.of(*(tool for server in sorted(self._tools) for tool in self._tools[server]))
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _open(self) -> RLock:
+        if self._closed:
+            raise StoreError("the store is closed")
+        return self._lock
+
+    def _known(self, name: str, version: int) -> Skill:
+        skill = self.version(name, version)
+        if skill is None:
+            raise UnknownSkill(f"no version {version} of a skill named {name}")
+        return skill
+
+    def _log(self, skill: Skill, before: SkillState, by: Actor, at: float) -> None:
+        change = StateChange(skill.version, before, skill.state, by, skill.reason, at)
+        self._changes[skill.name].append(change)
