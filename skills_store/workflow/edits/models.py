@@ -1,4 +1,4 @@
-"""Typed edits: the only way a candidate differs from its parent.
+"""The five typed edits as values.
 
 Paper: EvoFlux (typed edits; facts §1.2). Differs: five edits, no validator node; an edit carries
 its arguments, heals or refuses references, never touches `expect`, and has an inverse.
@@ -10,10 +10,24 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from catalog.canonical import digest
 from catalog.tools import ToolId
 from skills_store.workflow.model import Node
 
-__all__ = ["Edit", "EditParameter", "InsertNode", "RemoveNode", "Reorder", "SwapTool"]
+__all__ = [
+    "Edit",
+    "EditParameter",
+    "EditRefused",
+    "InsertNode",
+    "RemoveNode",
+    "Reorder",
+    "SwapTool",
+    "edit_identity",
+]
+
+
+class EditRefused(ValueError):  # noqa: N818  (what happened to the edit)
+    """An edit that cannot or may not be made; the message is the reason."""
 
 
 class _Edit(BaseModel):
@@ -72,6 +86,9 @@ class Reorder(_Edit):
     after: tuple[str, ...]
 
 
-Edit = Annotated[
-    SwapTool | EditParameter | InsertNode | RemoveNode | Reorder, Field(discriminator="kind")
-]
+Edit = Annotated[SwapTool | EditParameter | InsertNode | RemoveNode | Reorder, Field(discriminator="kind")]
+
+
+def edit_identity(edit: Edit) -> str:
+    """Return `sha256:…` over what the edit does, without why."""
+    return digest(edit.model_dump(mode="json", exclude={"because"}))
