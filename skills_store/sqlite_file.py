@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,8 +22,7 @@ __all__ = ["BUSY_TIMEOUT_SECONDS", "SqliteFile", "open_sqlite_file"]
 
 BUSY_TIMEOUT_SECONDS = 10.0
 
-_PRIMARY_CODE = 0xFF
-"""Mask of the error code of which SQLite's extended codes are variants."""
+_PAUSE_SECONDS = 0.01
 
 
 def open_sqlite_file(path: Path) -> SqliteFile:
@@ -38,7 +38,7 @@ def open_sqlite_file(path: Path) -> SqliteFile:
         connection = _connect(path)
         try:
             connection.execute("PRAGMA foreign_keys = ON")
-            connection.execute("PRAGMA journal_mode = WAL")
+            _enable_log(connection)
             file = SqliteFile(path, connection)
             with file.write() as transaction:
                 apply_migrations(transaction)
@@ -110,7 +110,7 @@ def _naming(path: Path) -> Generator[None]:
     except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
         raise
     except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & _PRIMARY_CODE in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        if _is_busy(error):
             raise StoreUnusable(
                 f"{path} is in use: another process kept it locked for {BUSY_TIMEOUT_SECONDS:g} s"
             ) from error
@@ -120,10 +120,11 @@ def _naming(path: Path) -> Generator[None]:
 
 
 def _check_usable(path: Path) -> None:
-    """Look into the file without being able to write to it."""
+    """Look into the file without being able to write to it, or to leave files beside it."""
     if not path.exists() or (path.is_file() and path.stat().st_size == 0):
         return
-    connection = _connect(path, mode="ro")
+    is_in_use = path.with_name(f"{path.name}-wal").exists()
+    connection = _connect(path, "mode=ro" if is_in_use else "mode=ro&immutable=1")
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -144,9 +145,32 @@ def _create(path: Path) -> None:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
-def _connect(path: Path, *, mode: str = "rw") -> sqlite3.Connection:
+def _enable_log(connection: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging, which readers and one writer share.
+
+    Processes that open a new file at once exclude each other here, and SQLite does not wait for
+    its busy timeout then: waiting is done in this place.
+    """
+    deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
+
+
+def _is_busy(error: sqlite3.DatabaseError) -> bool:
+    primary_code = error.sqlite_errorcode & 0xFF
+    return primary_code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _connect(path: Path, options: str = "mode=rw") -> sqlite3.Connection:
     return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}",
+        f"{path.absolute().as_uri()}?{options}",
         uri=True,
         timeout=BUSY_TIMEOUT_SECONDS,
         isolation_level=None,

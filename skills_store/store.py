@@ -12,7 +12,7 @@ from threading import RLock
 from typing import Protocol
 
 from catalog.tools import Snapshot, Tool
-from skills_store.errors import StoreError, UnknownSkill, VersionConflict
+from skills_store.errors import UnknownSkill, VersionConflict
 from skills_store.lifecycle import Actor, StateChange, check_entry, check_transition
 from skills_store.skill import Skill, SkillState
 from skills_store.trace import Trace, Verification
@@ -153,7 +153,7 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the store. Closing twice is allowed, calling anything else is not."""
+        """Let go of the store. Closing twice is allowed; anything else then raises RuntimeError."""
         ...
 
 
@@ -185,7 +185,8 @@ def feedback_of(passed: bool, detail: str) -> Verification:
 class MemoryStore:
     """A store that lives as long as its process, for tests, demonstrations and dry runs."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, traces_kept: int = TRACES_KEPT) -> None:
+        self._traces_kept = traces_kept
         self._lock = RLock()
         self._closed = False
         self._versions: dict[str, list[Skill]] = {}
@@ -199,11 +200,11 @@ class MemoryStore:
         self._tools: dict[str, tuple[Tool, ...]] = {}
 
     def add_version(self, skill: Skill, *, expected_head: int | None) -> None:
+        by = check_entry(skill)
         with self._open():
             there = self._versions.get(skill.name, [])
             head = self._heads.get(skill.name)
             check_next_version(skill, expected_head=expected_head, head=head, latest=len(there))
-            by = check_entry(skill)
             self._versions[skill.name] = [*there, skill]
             self._added[skill.content_hash] = (skill.name, skill.version)
             self._heads[skill.name] = skill.version
@@ -292,7 +293,7 @@ class MemoryStore:
             if trace.id in self._traces:
                 raise ValueError(f"a trace with id {trace.id} is there")
             self._traces[trace.id] = trace
-            while len(self._traces) > TRACES_KEPT:
+            while len(self._traces) > self._traces_kept:
                 del self._traces[next(iter(self._traces))]
 
     def trace(self, trace_id: str) -> Trace | None:
@@ -325,7 +326,7 @@ class MemoryStore:
 
     def _open(self) -> RLock:
         if self._closed:
-            raise StoreError("the store is closed")
+            raise RuntimeError("the store is closed")
         return self._lock
 
     def _known(self, name: str, version: int) -> Skill:
