@@ -1,0 +1,156 @@
+"""The driver of a search: evaluates what the strategy asks for, within a budget, and tells it.
+
+Paper: EvoFlux (execution-guided search). Differs: finished calls are never repeated, several
+candidates are evaluated at once, and the first verified one is tidied before it is returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import anyio
+
+from server.evolution.candidate import Candidate, Evaluation
+from server.evolution.evaluate import Evaluator
+from server.evolution.propose import propose
+from server.evolution.strategy import BestFirst, Record, SearchOptions
+from server.evolution.tidy import tidied
+from server.requests import Budget
+from skills_store.workflow.model import Workflow
+
+__all__ = ["Progress", "SearchResult", "search"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a search stands: for a progress line, not for decisions."""
+
+    candidates: int
+    calls: int
+    best_status: str
+    faults_left: int
+    trying: str
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The best candidate with the whole record. `stopped` names the budget that ended the search."""
+
+    best: Record
+    base: Record
+    records: tuple[Record, ...]
+    calls: int
+    stopped: str | None = None
+
+
+@dataclass
+class _Search:
+    evaluator: Evaluator
+    budget: Budget
+    strategy: BestFirst
+    listener: Callable[[Progress], None]
+    width: int
+    deadline: float = 0.0
+    calls_before: int = 0
+    records: list[Record] = field(default_factory=list[Record])
+
+    @property
+    def spent_calls(self) -> int:
+        return self.evaluator.episode.calls - self.calls_before
+
+    def spent(self) -> str | None:
+        """Return which budget is spent, None while all last."""
+        if anyio.current_time() >= self.deadline:
+            return "seconds"
+        if self.spent_calls >= self.budget.calls:
+            return "calls"
+        return "candidates" if len(self.records) >= self.budget.candidates else None
+
+    async def run(self) -> SearchResult:
+        stopped: str | None = None
+        with anyio.move_on_at(self.deadline) as scope:
+            stopped = await self._until_done()
+        if scope.cancelled_caught:
+            stopped = "seconds"
+        if not self.records:
+            raise TimeoutError("the budget ended before the original could be evaluated")
+        return SearchResult(self.strategy.best, self.records[0], tuple(self.records), self.spent_calls, stopped)
+
+    async def _until_done(self) -> str | None:
+        await self._round(self.strategy.ask(1))
+        while self.strategy.best.evaluation.status != "verified":
+            if self.records[0].evaluation.verdict and self._is_hopeless():
+                return None
+            if spent := self.spent():
+                return spent
+            batch = self.strategy.ask(min(self.width, self.budget.candidates - len(self.records)))
+            if not batch:
+                return None
+            await self._round(batch)
+        await self._tidy()
+        return None
+
+    def _is_hopeless(self) -> bool:
+        """Return whether only the world or the policy stands in the way, which no edit mends."""
+        faults = self.records[0].evaluation.faults
+        return bool(faults) and all(fault.evidence != "workflow" for fault in faults)
+
+    async def _round(self, batch: list[Candidate]) -> None:
+        found: dict[str, Evaluation] = {}
+
+        async def evaluate(candidate: Candidate) -> None:
+            found[candidate.id] = await self.evaluator.evaluate(candidate)
+
+        async with anyio.create_task_group() as group:
+            for candidate in batch:
+                group.start_soon(evaluate, candidate)
+        for candidate in batch:
+            self._tell(candidate, found[candidate.id])
+
+    def _tell(self, candidate: Candidate, evaluation: Evaluation) -> None:
+        self.records.append(Record(candidate, evaluation))
+        is_done = evaluation.status == "verified"
+        proposals = [] if is_done else propose(self.evaluator.view(candidate, evaluation))
+        self.strategy.tell(candidate, evaluation, proposals)
+        best = self.strategy.best.evaluation
+        trying = "; ".join(edit.because or edit.kind for edit in candidate.last) or "the workflow as given"
+        self.listener(
+            Progress(len(self.records), self.spent_calls, best.status, len(best.faults), trying)
+        )
+
+    async def _tidy(self) -> None:
+        best = self.strategy.best
+        async for record in tidied(best, self.strategy.base, self.evaluator):
+            self.records.append(record)
+            self.strategy.tell(record.candidate, record.evaluation, [])
+            if self.spent():
+                return
+
+
+async def search(
+    base: Workflow,
+    evaluator: Evaluator,
+    budget: Budget,
+    *,
+    listener: Callable[[Progress], None] = lambda _: None,
+    width: int = 3,
+    options: SearchOptions | None = None,
+) -> SearchResult:
+    """Return the best workflow reachable from a base by typed edits within a budget.
+
+    The base is always evaluated, whatever the budget of candidates and calls says.
+
+    Raises:
+        TimeoutError: the budget of seconds ended before the base was evaluated.
+    """
+    running = _Search(
+        evaluator=evaluator,
+        budget=budget,
+        strategy=BestFirst(base, options or SearchOptions()),
+        listener=listener,
+        width=width,
+        deadline=anyio.current_time() + budget.seconds,
+        calls_before=evaluator.episode.calls,
+    )
+    return await running.run()

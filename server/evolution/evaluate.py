@@ -1,0 +1,161 @@
+"""Evaluating one candidate: check, run what is sound, verify, measure.
+
+Paper: EvoFlux (BuildCandidate; facts §1.3). Differs: a candidate with static faults still runs its
+sound, free nodes, since their outputs are the evidence that mends the rest; what costs is held back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from catalog.effects import Activity, EffectTable, Reset
+from catalog.result import CallFailure, FailureKind, RanUpstream
+from catalog.tools import ToolId
+from server.evolution.candidate import Candidate, Evaluation, Fitness
+from server.execution.calls import Answer, Caller, CallRequest
+from server.execution.episode import Episode
+from server.execution.run import Run, RunOptions, execute_workflow
+from server.planning.view import View, World
+from server.verification import Checks, Verdict, verify
+from skills_store.trace import Step
+from skills_store.workflow.check import check_workflow
+from skills_store.workflow.faults import Cycle, Denied, Fault, OverLimit
+from skills_store.workflow.graph import needed
+from skills_store.workflow.model import Workflow
+
+__all__ = ["Evaluator"]
+
+
+@dataclass
+class _HeldBack:
+    """A caller that lets only calls through that may repeat on a shared connection."""
+
+    inner: Caller
+    effects: EffectTable
+
+    async def call(self, request: CallRequest) -> Answer:
+        """Return the inner answer, or a denial for what costs."""
+        effect = self.effects.effect(request.tool)
+        if effect.is_free and self.effects.reset_mode(request.tool.server) is Reset.NONE:
+            return await self.inner.call(request)
+        message = "held back until the static faults are mended"
+        return Answer(CallFailure(FailureKind.DENIED, message, 0.0, RanUpstream.NO), effect, calls=0)
+
+
+@dataclass
+class Evaluator:
+    """Evaluates the candidates of one search and remembers what tools were seen to answer."""
+
+    world: World
+    checks: Checks
+    episode: Episode
+    options: RunOptions
+    seen_tools: dict[ToolId, JsonValue] = field(default_factory=dict[ToolId, JsonValue])
+
+    async def evaluate(self, candidate: Candidate) -> Evaluation:
+        """Return what became of a candidate. The first one of a search is the base, run in full."""
+        static = check_workflow(candidate.workflow, self.world.snapshot)
+        before = self.episode.calls
+        is_base = candidate.parent is None
+        if any(isinstance(fault, Cycle | OverLimit) for fault in static):
+            return self._without_run(candidate.workflow, static)
+        activity = Activity.FIRST_RUN if is_base else Activity.RERUN
+        async with self.episode.candidate(activity) as caller:
+            guarded = _HeldBack(caller, self._held(is_base)) if static else caller
+            run = await execute_workflow(
+                candidate.workflow,
+                dict(self.world.inputs),
+                guarded,
+                snapshot=self.world.snapshot,
+                options=self.options,
+            )
+        self._remember(candidate.workflow, run)
+        return self._judged(candidate.workflow, static, run, self.episode.calls - before)
+
+    def _held(self, is_base: bool) -> EffectTable:
+        """Return the effects by which calls are held back; the base may use its own processes."""
+        if not is_base:
+            return self.world.effects
+        return EffectTable(effects=self.world.effects.effects)
+
+    def view(self, candidate: Candidate, evaluation: Evaluation) -> View:
+        """Return what proposers may see of an evaluated candidate."""
+        return View(
+            world=self.world,
+            workflow=candidate.workflow,
+            outputs=evaluation.outputs,
+            seen_tools=dict(self.seen_tools),
+            faults=evaluation.faults,
+        )
+
+    def _remember(self, workflow: Workflow, run: Run) -> None:
+        for node in workflow.nodes:
+            if node.tool and node.for_each is None and node.id in run.outputs:
+                self.seen_tools[node.tool] = run.outputs[node.id]
+
+    def _without_run(self, workflow: Workflow, static: list[Fault]) -> Evaluation:
+        unmet = len(workflow.nodes) + len(workflow.outputs) + 1 + 0.5 * len(static)
+        fitness = Fitness(False, 0.0, 0.0, 0.0, _rule_score(workflow, static, ()))
+        return Evaluation("static_faults", tuple(static), fitness, None, None, {}, 0, unmet)
+
+    def _judged(self, workflow: Workflow, static: list[Fault], run: Run, calls: int) -> Evaluation:
+        verdict = verify(run, workflow, dict(self.world.inputs), self.checks)
+        faults = _merged(static, verdict)
+        fine = verdict.status in ("verified", "succeeded") and not static
+        fitness = _fitness(workflow, faults, run, verdict, fine=fine)
+        ran = not static and run.trace.outputs is not None and not run.faults
+        status = "verified" if fine else "static_faults" if static else "executed" if ran else "failed"
+        unmet = 0.0 if fine else _unmet(workflow, faults, run)
+        return Evaluation(status, faults, fitness, verdict, run.trace, dict(run.outputs), calls, unmet)
+
+
+def _merged(static: list[Fault], verdict: Verdict) -> tuple[Fault, ...]:
+    """Return static faults, and from the run those that say something new about other nodes."""
+    if not static:
+        return tuple(verdict.faults)
+    marked = {fault.node for fault in static}
+    new = [f for f in verdict.faults if f.node is not None and f.node not in marked and not isinstance(f, Denied)]
+    return (*static, *new)
+
+
+def _succeeded(steps: tuple[Step, ...]) -> set[str]:
+    failed = {step.node for step in steps if step.outcome in ("failed", "not_reached")}
+    return {step.node for step in steps if step.outcome in ("succeeded", "skipped")} - failed
+
+
+def _fitness(
+    workflow: Workflow, faults: tuple[Fault, ...], run: Run, verdict: Verdict, *, fine: bool
+) -> Fitness:
+    wanted = needed(workflow)
+    done = _succeeded(run.trace.steps)
+    passed = [verification.passed for verification in verdict.verifications]
+    produced = [value for value in (run.trace.outputs or {}).values() if value is not None]
+    return Fitness(
+        verified=fine,
+        checks_passed=sum(passed) / len(passed) if passed else float(fine),
+        outputs_produced=len(produced) / len(workflow.outputs) if workflow.outputs else 0.0,
+        executed=len(wanted & done) / len(wanted) if wanted else 0.0,
+        rule_score=_rule_score(workflow, list(faults), run.trace.steps),
+    )
+
+
+def _rule_score(workflow: Workflow, faults: list[Fault], steps: tuple[Step, ...]) -> float:
+    """Return the mean of valid tool names, schema compliance and execution success over nodes.
+
+    Paper: MCP-Bench (rule-based metrics; facts §2.3). Differs: per node, not per call.
+    """
+    count = len(workflow.nodes) or 1
+    unknown = {fault.node for fault in faults if fault.kind == "unknown_tool"}
+    kinds = ("missing_argument", "unexpected_argument", "invalid_argument", "dangling_reference")
+    noncompliant = {fault.node for fault in faults if fault.kind in kinds}
+    done = _succeeded(steps)
+    return ((count - len(unknown)) + (count - len(noncompliant)) + len(done)) / (3 * count)
+
+
+def _unmet(workflow: Workflow, faults: tuple[Fault, ...], run: Run) -> float:
+    done = _succeeded(run.trace.steps)
+    undone = [node.id for node in workflow.nodes if node.id not in done]
+    missing = len(workflow.outputs) - len([v for v in (run.trace.outputs or {}).values() if v is not None])
+    return len(undone) + missing + 1 + 0.5 * len(faults)

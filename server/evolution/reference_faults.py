@@ -1,0 +1,135 @@
+"""Edits for references to nothing: another pointer, another node, a missing producer, another source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from catalog.similarity import name_similarity
+from server.evolution.argument_faults import set_argument
+from server.evolution.node_edits import propose_producer
+from server.evolution.proposal import Proposal, propose_one
+from server.planning.leaves import Leaf
+from server.planning.sources import argument_sources, slot_of
+from server.planning.view import View
+from skills_store.workflow.edits import EditParameter
+from skills_store.workflow.faults import DanglingReference, Malformed, MissingOutput
+from skills_store.workflow.model import Node
+from skills_store.workflow.references import ExpressionError, Reference, map_references, parse_reference, pointer_parts
+
+__all__ = ["propose_output_edits", "propose_reference_edits"]
+
+ReferenceFault = DanglingReference | Malformed | MissingOutput
+
+
+def propose_reference_edits(view: View, node: Node, fault: DanglingReference | Malformed) -> Iterator[Proposal]:
+    """Yield edits for a reference inside a node's arguments that leads nowhere."""
+    place = _argument_place(fault.pointer)
+    if place is None or place[0] not in node.arguments:
+        return
+    argument, inner = place
+    value = node.arguments[argument]
+    reference = _reference(fault, value)
+    if reference is not None:
+        for other, cost, because in _alternatives(view, node.id, reference, argument):
+            changed = _replaced(value, reference, other)
+            yield propose_one(set_argument(node, argument, changed, because), cost)
+        if reference.root == "nodes" and view.workflow.node(reference.name) is None:
+            position = view.workflow.index(node.id)
+            yield from propose_producer(view, reference.name, reference.pointer, position)
+    if inner == "":
+        for source in argument_sources(slot_of(node, argument, view), view):
+            yield propose_one(set_argument(node, argument, source.value, source.because), source.cost + 0.7)
+
+
+def propose_output_edits(view: View, fault: ReferenceFault) -> Iterator[Proposal]:
+    """Yield edits of the source of a declared output whose source is not there."""
+    parts = pointer_parts(fault.pointer)
+    if len(parts) < 2 or parts[0] != "outputs" or parts[1] not in view.workflow.outputs:
+        return
+    name = parts[1]
+    value = view.workflow.outputs[name]
+    reference = _reference(fault, value)
+    alternatives = _alternatives(view, None, reference or Reference("nodes", name, ""), name)
+    for other, cost, because in alternatives:
+        changed = _replaced(value, reference, other) if reference else str(other)
+        edit = EditParameter(node=None, pointer=f"/{name}", value=changed, because=because)
+        yield propose_one(edit, cost)
+    if reference and reference.root == "nodes" and view.workflow.node(reference.name) is None:
+        yield from propose_producer(view, reference.name, reference.pointer, len(view.workflow.nodes))
+
+
+def _argument_place(pointer: str) -> tuple[str, str] | None:
+    """Return the argument a document pointer leads into, and the pointer inside its value."""
+    parts = pointer_parts(pointer)
+    if len(parts) < 4 or parts[0] != "nodes" or parts[2] != "arguments":
+        return None
+    return parts[3], "/".join(parts[4:])
+
+
+def _reference(fault: ReferenceFault, value: JsonValue) -> Reference | None:
+    text = fault.reference if isinstance(fault, DanglingReference) else value
+    if not isinstance(text, str):
+        return None
+    try:
+        return parse_reference(text)
+    except ExpressionError:
+        return _guessed(text)
+
+
+def _guessed(text: str) -> Reference | None:
+    """Return what a reference in another dialect (`$n1.text`, `{{n1.text}}`) most likely means."""
+    match = re.fullmatch(r"[${\s]*(?:nodes\.)?([a-z][a-z0-9_]*)(?:\.output)?((?:[.#/][\w]+)*)[}\s]*", text)
+    if match is None:
+        return None
+    pointer = "".join(f"/{part}" for part in re.split(r"[.#/]+", match[2]) if part)
+    return Reference("nodes", match[1], pointer)
+
+
+def _replaced(value: JsonValue, reference: Reference, other: Reference) -> JsonValue:
+    try:
+        return map_references(value, lambda found: other if found == reference else found)
+    except ExpressionError:
+        return str(other)
+
+
+def _alternatives(
+    view: View, node_id: str | None, reference: Reference, slot: str
+) -> Iterator[tuple[Reference, float, str]]:
+    if reference.root == "inputs":
+        yield from _other_inputs(view, reference)
+        return
+    readable = view.readable_from(node_id) if node_id else list(reversed(view.workflow.nodes))
+    for rank, node in enumerate(readable):
+        same = node.id == reference.name
+        exists = view.workflow.node(reference.name) is not None
+        by_node = 0.0 if same else 0.7 + 1.2 * (1 - name_similarity(node.id, reference.name)) + 0.05 * rank
+        for leaf in view.leaves(node):
+            other = Reference("nodes", node.id, leaf.pointer)
+            if other == reference or leaf.value is None and leaf.seen:
+                continue
+            cost = by_node + _pointer_cost(reference, leaf, slot) + (0.4 if exists and not same else 0.0)
+            cost -= 0.4 if node in view.unused_nodes else 0.0
+            yield other, max(0.1, cost), f"{reference} is not there; {other} is"
+
+
+def _pointer_cost(reference: Reference, leaf: Leaf, slot: str) -> float:
+    if leaf.pointer == reference.pointer:
+        return 0.0
+    wanted = (pointer_parts(reference.pointer) or [""])[-1]
+    by_key = name_similarity(wanted, leaf.key) if wanted and leaf.key else 0.2
+    by_slot = 0.8 * name_similarity(slot, leaf.key) if leaf.key else 0.1
+    container = 0.6 if leaf.types & {"object", "array"} else 0.0
+    echo = 0.5 if leaf.key.startswith(("input", "from", "source")) else 0.0
+    return 0.2 + 1.5 * (1 - max(by_key, by_slot)) + container + echo
+
+
+def _other_inputs(view: View, reference: Reference) -> Iterator[tuple[Reference, float, str]]:
+    for name in view.world.inputs:
+        if name != reference.name:
+            cost = 0.1 + 1.5 * (1 - name_similarity(name, reference.name))
+            cost -= 0.4 if name in view.unused_inputs else 0.0
+            other = Reference("inputs", name, reference.pointer)
+            yield other, max(0.1, cost), f"there is no input {reference.name!r}; {name!r} is one"

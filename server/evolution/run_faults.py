@@ -1,0 +1,88 @@
+"""Edits for calls that were made and failed: what the server says is the evidence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from catalog.similarity import name_similarity
+from server.evolution.argument_faults import set_argument
+from server.evolution.order_faults import propose_order, propose_waits
+from server.evolution.node_edits import propose_removal
+from server.evolution.proposal import Proposal, propose_one
+from server.evolution.tool_faults import propose_swaps
+from server.planning.sources import argument_sources, fits, slot_of
+from server.planning.units import unit_spellings
+from server.planning.view import View
+from skills_store.workflow.faults import Fault
+from skills_store.workflow.model import Node
+from skills_store.workflow.references import escape_literal
+
+__all__ = ["other_spellings", "propose_after_failure"]
+
+_STATE_WORDS = ("not found", "no such", "does not exist", "unknown connection", "not connected", "missing", "first")
+
+
+def propose_after_failure(view: View, node: Node, fault: Fault) -> Iterator[Proposal]:
+    """Yield edits for a node whose call failed, by what the failure says."""
+    message = fault.message
+    lowered = message.lower()
+    if any(word in lowered for word in _STATE_WORDS):
+        yield from propose_waits(view, node, message)
+        yield from propose_order(view, cost=0.8)
+    yield from propose_removal(view, node, cost=0.3 if _is_free(view, node) else 2.0)
+    for argument, value in node.arguments.items():
+        suspect = _is_named(argument, value, lowered)
+        yield from _other_values(view, node, argument, message, 0.0 if suspect else 1.2)
+    yield from propose_swaps(view, node, base_cost=1.2)
+
+
+def _is_free(view: View, node: Node) -> bool:
+    return node.tool is not None and view.world.effect(node.tool).is_free
+
+
+def _is_named(argument: str, value: JsonValue, message: str) -> bool:
+    """Return whether an error speaks of an argument, by its name or by a literal value of it."""
+    if re.search(rf"\b{re.escape(argument.lower())}\b", message):
+        return True
+    return isinstance(value, str) and not value.startswith("$") and len(value) < 60 and value.lower() in message
+
+
+def _other_values(
+    view: View, node: Node, argument: str, message: str, base_cost: float
+) -> Iterator[Proposal]:
+    slot = slot_of(node, argument, view)
+    value = node.arguments[argument]
+    for option in _offered(message):
+        if option != value and fits(option, slot.schema):
+            likeness = name_similarity(str(value), option)
+            edit = set_argument(node, argument, escape_literal(option), f"the server offers {option!r}")
+            yield propose_one(edit, base_cost + 0.3 + 1.2 * (1 - likeness))
+    if isinstance(value, str) and not value.startswith("$"):
+        for rank, spelling in enumerate(other_spellings(value)):
+            edit = set_argument(node, argument, spelling, f"{spelling!r} is another spelling of {value!r}")
+            yield propose_one(edit, base_cost + 0.4 + 0.05 * rank)
+    for source in argument_sources(slot, view):
+        if source.value != value:
+            edit = set_argument(node, argument, source.value, source.because)
+            yield propose_one(edit, base_cost + 0.5 + source.cost)
+
+
+def _offered(message: str) -> list[str]:
+    """Return the values an error message lists as possible."""
+    listed = re.search(r"(?:available|allowed|valid|expected|one of|did you mean|choose|supported)(.*)", message, re.I | re.S)
+    if listed is None:
+        return []
+    quoted = re.findall(r"['\"`]([^'\"`]{1,60})['\"`]", listed[1])
+    plain = re.findall(r"[\w./-]+", listed[1].split(":", 1)[-1]) if not quoted and ":" in listed[1] else []
+    return list(dict.fromkeys([*quoted, *plain]))[:20]
+
+
+def other_spellings(text: str) -> list[str]:
+    """Return a literal's spellings in other cases and, for a unit, under its other names."""
+    units = [name for name in unit_spellings(text) if name != text]
+    cases = [text.upper(), text.lower(), text.capitalize(), text.strip()]
+    joined = [text.replace(" ", "_"), text.replace("_", " "), text.replace("-", "_")]
+    return [form for form in dict.fromkeys([*units[:4], *cases, *units[4:], *joined]) if form != text]

@@ -1,0 +1,86 @@
+"""Tidying a verified candidate: no edit that is not needed, no node that nobody reads.
+
+Each step is a candidate of its own and counts only if it verifies too. What costs is never pruned:
+a write that nobody reads has its purpose in itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+
+from pydantic import JsonValue
+
+from server.evolution.argument_faults import set_argument
+from server.evolution.candidate import Candidate
+from server.evolution.evaluate import Evaluator
+from server.evolution.strategy import Record
+from server.planning.literals import mentions
+from server.planning.sources import input_reference
+from server.planning.view import View
+from skills_store.workflow.edits import Edit, EditRefused, RemoveNode, apply_edit
+from skills_store.workflow.hashing import content_hash
+from skills_store.workflow.model import Workflow
+
+__all__ = ["tidied"]
+
+#: What a tidier candidate is preferred by, so that it becomes the best of the search.
+_BONUS = 0.01
+
+
+async def tidied(best: Record, base: Workflow, evaluator: Evaluator) -> AsyncIterator[Record]:
+    """Yield tidier verified candidates, each built on the one before; nothing when none is tidier."""
+    current = best
+    for edit in reversed(best.candidate.edits):
+        kept = tuple(other for other in current.candidate.edits if other is not edit)
+        record = await _tried(current, base, kept, evaluator)
+        if record is not None:
+            current = record
+            yield record
+    for edits in _improvements(evaluator.view(current.candidate, current.evaluation)):
+        record = await _tried(current, base, (*current.candidate.edits, *edits), evaluator)
+        if record is not None:
+            current = record
+            yield record
+
+
+async def _tried(
+    current: Record, base: Workflow, edits: tuple[Edit, ...], evaluator: Evaluator
+) -> Record | None:
+    """Return the record of the base under these edits when it verifies as well."""
+    workflow = base
+    try:
+        for edit in edits:
+            workflow = apply_edit(workflow, edit)
+    except EditRefused:
+        return None
+    candidate = Candidate(
+        id=content_hash(workflow),
+        workflow=workflow,
+        edits=edits,
+        last=edits[-1:],
+        parent=current.candidate.id,
+        cost=max(0.0, current.candidate.cost - _BONUS),
+        depth=current.candidate.depth,
+    )
+    evaluation = await evaluator.evaluate(candidate)
+    return Record(candidate, evaluation) if evaluation.status == "verified" else None
+
+
+def _improvements(view: View) -> Iterator[Sequence[Edit]]:
+    for node in view.unused_nodes:
+        if node.tool and view.world.effect(node.tool).is_free and not node.expect:
+            yield [RemoveNode(node=node.id, because=f"nothing reads {node.id!r}")]
+    for node in view.workflow.nodes:
+        for argument, value in node.arguments.items():
+            reference = _lifted(value, view)
+            if reference is not None:
+                yield [set_argument(node, argument, reference, f"{value!r} is the value of {reference}")]
+
+
+def _lifted(value: JsonValue, view: View) -> str | None:
+    """Return the unread input a literal repeats, when it is the only one with that value."""
+    if isinstance(value, dict | list):
+        return None
+    reference = input_reference(value, view)
+    is_unread = reference is not None and reference.removeprefix("$inputs.") in view.unused_inputs
+    return reference if is_unread and (isinstance(value, str) or mentions(view.world.task, value)) else None

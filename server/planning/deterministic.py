@@ -1,0 +1,127 @@
+"""The planner that needs no model: tools by retrieval, arguments by type, links by name and type.
+
+Paper: EvoFlux (heuristic floor: the top tools in a row, no arguments). Differs: arguments are
+filled from the task, the inputs and earlier outputs; several plans are offered, best first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from pydantic import JsonValue
+
+from catalog.similarity import name_similarity, words
+from catalog.tools import JsonSchema, Tool
+from server.planning.leaves import json_type
+from server.planning.sources import Slot, argument_sources
+from server.planning.view import View, World, argument_schema
+from skills_store.workflow.model import Node, Workflow
+from skills_store.workflow.references import Reference
+
+__all__ = ["plan_deterministically"]
+
+_CLAUSES = re.compile(r"\b(?:and then|then|and|after that|afterwards)\b|[;.]\s|, ", re.IGNORECASE)
+_TOOLS_PER_CLAUSE = 3
+_OPTIONAL_COST = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    workflow: Workflow
+    cost: float
+
+
+def plan_deterministically(world: World, wanted: Sequence[str], *, limit: int = 8) -> list[Workflow]:
+    """Return plans for the task of a world, most promising first; none when no tool is found.
+
+    Args:
+        world: task, inputs and tools.
+        wanted: names of the outputs the caller will look at; empty: one output `result`.
+        limit: most plans to return.
+    """
+    drafts = [_draft(world, tools, wanted) for tools in _tool_chains(world)]
+    kept = {draft.workflow.model_dump_json(): draft for draft in drafts}
+    return [d.workflow for d in sorted(kept.values(), key=lambda d: d.cost)[:limit]]
+
+
+def _tool_chains(world: World) -> Iterator[tuple[Tool, ...]]:
+    whole = [hit.tool for hit in world.index.search(world.task, limit=5)]
+    for tool in whole:
+        yield (tool,)
+    clauses = [part.strip() for part in _CLAUSES.split(world.task) if len(words(part)) > 1]
+    if len(clauses) < 2:
+        return
+    found = [[hit.tool for hit in world.index.search(clause, limit=_TOOLS_PER_CLAUSE)] for clause in clauses[:4]]
+    for chain in product(*[options for options in found if options]):
+        if len(chain) > 1:
+            yield tuple(chain)
+
+
+def _draft(world: World, tools: Sequence[Tool], wanted: Sequence[str]) -> _Draft:
+    empty = Workflow(name="plan", inputs=_inputs_schema(world), nodes=(), outputs={})
+    workflow, cost = empty, 0.35 * len(tools)
+    for tool in tools:
+        node, added = _filled(View(world, workflow), _fresh_id(workflow, tool), tool)
+        workflow = workflow.model_copy(update={"nodes": (*workflow.nodes, node)})
+        cost += added
+    view = View(world, workflow)
+    cost += 0.5 * len(view.unused_inputs)
+    cost += 0.4 * sum(1 for node in workflow.nodes[:-1] if node in view.unused_nodes)
+    outputs: dict[str, JsonValue] = {name: _output(view, name) for name in wanted or ("result",)}
+    return _Draft(workflow.model_copy(update={"outputs": outputs}), cost)
+
+
+def _filled(view: View, node_id: str, tool: Tool) -> tuple[Node, float]:
+    """Return the node with every required argument that has a source, and what that cost."""
+    node, cost = Node(id=node_id, tool=tool.id), 0.0
+    placed = view.workflow.model_copy(update={"nodes": (*view.workflow.nodes, node)})
+    required = tool.input_schema.get("required")
+    names = [str(name) for name in required] if isinstance(required, list) else []
+    taken: set[str] = set()
+    for name in (*names, *_optional(tool, names)):
+        inner = View(view.world, placed)
+        slot = Slot(node, name, argument_schema(tool, name))
+        free = [s for s in argument_sources(slot, inner) if repr(s.value) not in taken]
+        if not free or (name not in names and free[0].cost > _OPTIONAL_COST):
+            cost += 3.0 if name in names else 0.0
+            continue
+        taken.add(repr(free[0].value))
+        cost += free[0].cost if name in names else 0.0
+        node = node.model_copy(update={"arguments": {**node.arguments, name: free[0].value}})
+        placed = placed.replacing(node)
+    return node, cost
+
+
+def _optional(tool: Tool, required: Sequence[str]) -> list[str]:
+    """Return optional arguments that a task could speak of; those with a default are left alone."""
+    properties = tool.input_schema.get("properties")
+    named = properties if isinstance(properties, dict) else {}
+    return [n for n, part in named.items() if n not in required and isinstance(part, dict) and "default" not in part]
+
+
+def _fresh_id(workflow: Workflow, tool: Tool) -> str:
+    stem = re.sub(r"[^a-z0-9_]+", "_", tool.id.tool.lower()).strip("_")[:40]
+    stem = stem if re.match(r"[a-z]", stem) else f"n_{stem}"
+    taken = {node.id for node in workflow.nodes}
+    return next(name for i in range(1, 100) if (name := stem if i == 1 else f"{stem}_{i}") not in taken)
+
+
+def _output(view: View, name: str) -> JsonValue:
+    """Return the reference that most likely means a wanted output: a like-named leaf, else the last node."""
+    last = view.workflow.nodes[-1]
+    best, best_likeness = Reference("nodes", last.id), 0.0
+    for node in reversed(view.workflow.nodes):
+        for leaf in view.leaves(node):
+            likeness = name_similarity(leaf.key, name) if leaf.key else 0.1
+            likeness += 0.05 if node is last else 0.0
+            if likeness > best_likeness:
+                best, best_likeness = Reference("nodes", node.id, leaf.pointer), likeness
+    return str(best)
+
+
+def _inputs_schema(world: World) -> JsonSchema:
+    properties: JsonSchema = {name: {"type": json_type(value)} for name, value in world.inputs.items()}
+    return {"type": "object", "properties": properties, "required": list(world.inputs)}

@@ -1,0 +1,89 @@
+"""What a task says in values: numbers, quoted text, dates, times, addresses, paths, names, words.
+
+Both directions of learning use it: filling arguments from a task (planning, repair) and lifting
+literals out of a run into inputs (compilation). Pure text work; no model.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import JsonValue
+
+__all__ = ["TaskLiteral", "TaskLiteralKind", "mentions", "task_literals"]
+
+TaskLiteralKind = Literal[
+    "quoted", "url", "email", "date", "time", "zone", "path", "number", "name", "symbol", "word"
+]
+
+_PATTERNS: tuple[tuple[TaskLiteralKind, re.Pattern[str]], ...] = (
+    ("quoted", re.compile(r"'([^'\n]{1,400})'(?!\w)|\"([^\"\n]{1,400})\"|`([^`\n]{1,400})`|“([^”]{1,400})”")),
+    ("url", re.compile(r"\bhttps?://[^\s<>\"')\]]+[^\s<>\"')\].,;:!?]")),
+    ("email", re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]*\w")),
+    ("date", re.compile(r"\b\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?)?\b")),
+    ("time", re.compile(r"\b(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?\b")),
+    ("zone", re.compile(r"\b(?:[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+(?:/[A-Z][A-Za-z_]+)?|UTC|GMT)\b")),
+    ("path", re.compile(r"(?<![\w/])(?:~|\.{1,2})?/[\w./~-]*\w|\b[\w-]+(?:/[\w.-]+)*\.[a-z][a-z0-9]{1,4}\b")),
+    ("number", re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w]*\d)")),
+    ("symbol", re.compile(r"\b(?:[A-Z]{1,3}\d+:[A-Z]{1,3}\d+|[A-Z]{2,}[A-Z0-9]*\d*|[A-Za-z]+\d[\w]*|[a-z]+(?:_[a-z0-9]+)+)\b")),
+    ("name", re.compile(r"(?<=[\w,;] )[A-Z][a-z]+(?: [A-Z][a-z]+)*\b")),
+    ("word", re.compile(r"[A-Za-z°%]+")),
+)
+_STOP = frozenset(
+    "a an and are as at be but by can could do does for from give has have how i if in into is it its many me "
+    "much my need of on one or our out please tell than that the their them then there these they this to us "
+    "use using was we were what when where which who will with you your".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLiteral:
+    """One value a task mentions. `start` and `end` are offsets of its text in the task."""
+
+    kind: TaskLiteralKind
+    value: JsonValue
+    text: str
+    start: int
+    end: int
+
+
+def task_literals(task: str) -> list[TaskLiteral]:
+    """Return the values a task mentions, in order of place; no two overlap.
+
+    A place is read as the first kind that matches in the order of `TaskLiteralKind`; stop words
+    are left out of `word`.
+    """
+    taken: list[TaskLiteral] = []
+    for kind, pattern in _PATTERNS:
+        for match in pattern.finditer(task):
+            if any(match.start() < other.end and other.start < match.end() for other in taken):
+                continue
+            text = next((group for group in match.groups() if group is not None), match[0])
+            if kind == "word" and text.lower() in _STOP:
+                continue
+            taken.append(TaskLiteral(kind, _value(kind, text), match[0], match.start(), match.end()))
+    return sorted(taken, key=lambda literal: literal.start)
+
+
+def _value(kind: TaskLiteralKind, text: str) -> JsonValue:
+    if kind != "number":
+        return text
+    plain = text.replace(",", "")
+    return float(plain) if any(mark in plain for mark in ".eE") else int(plain)
+
+
+def mentions(task: str, value: JsonValue) -> bool:
+    """Return whether the task says a scalar value, as a whole word or number."""
+    match value:
+        case bool() | None:
+            return False
+        case int() | float():
+            return any(
+                literal.kind == "number" and literal.value == value for literal in task_literals(task)
+            )
+        case str() if value.strip():
+            return re.search(rf"(?<!\w){re.escape(value.strip())}(?!\w)", task, re.IGNORECASE) is not None
+        case _:
+            return False
