@@ -17,6 +17,7 @@ from catalog.tools import Snapshot
 from server.bench.argument_injuries import misnamed, missing, wrong_types, wrong_values
 from server.bench.flow_injuries import dangling_references, wrong_orders
 from server.bench.injury import Injury, Scene
+from server.bench.lost import lost_values
 from server.bench.tasks import BenchTask
 from server.bench.tool_injuries import extra_steps, missing_steps, wrong_tools
 from skills_store.workflow.model import parse_workflow
@@ -87,6 +88,11 @@ class Damaged:
     """What was done, in order."""
     workflow: dict[str, JsonValue]
     seed: int
+    lost: tuple[str, ...] = ()
+    """Values that were taken out and that neither task, inputs, workflow nor schemas say any more.
+
+    A repair without a model has nowhere to take them from; such cases are counted all the same.
+    """
 
 
 def damage(
@@ -122,6 +128,7 @@ def damage(
         details=tuple(injury.detail for injury in done),
         workflow=workflow.to_json(),
         seed=seed,
+        lost=lost_values(task, workflow, snapshot),
     )
 
 
