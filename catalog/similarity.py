@@ -23,7 +23,7 @@ _SPELLING: Final = 0.9
 _OPPOSED: Final = 0.3
 _ABBREVIATION: Final = 0.8
 
-_WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_a-zA-Z]+")
+_WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 _TEXT_WORD: Final = re.compile(r"\w+")
 
 
