@@ -1,0 +1,149 @@
+"""Output schemas of the always-there tools: the keys of `server.reports` as a client may rely on them.
+
+They are open and shallow on purpose: a listing is read by a model, so it names what a caller acts on
+and leaves the full models to `docs/schemas`.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from catalog.tools import JsonSchema
+from skills_store.skill import SkillState
+from skills_store.trace import Status
+
+__all__ = ["NOTED", "REPAIR", "RUN", "SKILL", "SKILLS", "TOOLS"]
+
+_TEXT: JsonSchema = {"type": "string"}
+_COUNT: JsonSchema = {"type": "integer"}
+_SECONDS: JsonSchema = {"type": "number"}
+_OBJECT: JsonSchema = {"type": "object", "additionalProperties": True}
+_OBJECTS: JsonSchema = {"type": "array", "items": _OBJECT}
+_STRINGS: JsonSchema = {"type": "array", "items": _TEXT}
+
+
+def _or_null(schema: JsonSchema, description: str) -> JsonSchema:
+    return {"anyOf": [schema, {"type": "null"}], "description": description}
+
+
+def _answer(properties: JsonSchema, required: list[str]) -> JsonSchema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*required],
+        "additionalProperties": True,
+    }
+
+
+_STATUS: JsonSchema = {"type": "string", "enum": [*get_args(Status)]}
+_STATE: JsonSchema = {"type": "string", "enum": [*get_args(SkillState)]}
+_FAULTS: JsonSchema = {
+    "type": "array",
+    "description": "What is wrong, each with its place.",
+    "items": _answer(
+        {
+            "kind": _TEXT,
+            "message": _TEXT,
+            "node": _or_null(_TEXT, "Node id; null: the whole document."),
+            "pointer": {"type": "string", "description": "JSON pointer into the document."},
+        },
+        ["kind", "message"],
+    ),
+}
+_COMMON: JsonSchema = {
+    "status": _STATUS,
+    "outputs": _or_null(_OBJECT, "The declared outputs; null when the run did not get that far."),
+    "faults": _FAULTS,
+    "calls": {**_COUNT, "description": "Upstream calls made."},
+    "seconds": _SECONDS,
+    "trace_id": _or_null(_TEXT, "For report_outcome."),
+    "trace": {**_OBJECTS, "description": "Executed steps; empty unless detail was asked for."},
+    "not_repeated": {**_OBJECTS, "description": "Calls held back, with the reason and how to allow them."},
+    "verifications": {**_OBJECTS, "description": "Who checked the result, and what they said."},
+}
+
+RUN: JsonSchema = _answer(_COMMON, ["status", "outputs", "faults", "calls"])
+"""`RunReport`."""
+
+REPAIR: JsonSchema = _answer(
+    {
+        **_COMMON,
+        "workflow": {**_OBJECT, "description": "The best workflow found, verified or not."},
+        "edits": {**_OBJECTS, "description": "What was changed, step by step."},
+        "diff": _TEXT,
+        "initial_faults": _FAULTS,
+        "candidates": {**_COUNT, "description": "Workflows tried."},
+        "tokens": _COUNT,
+        "skill": _or_null(_TEXT, "Name of the skill used or made."),
+        "skill_state": _or_null(_STATE, "State of that skill."),
+        "route": _or_null(_TEXT, "direct: a skill ran; seeded: a skill helped; dynamic: planned anew."),
+        "lineage": {**_OBJECTS, "description": "Candidates tried; empty unless detail was asked for."},
+    },
+    ["status", "outputs", "workflow", "edits", "faults", "calls", "candidates", "seconds"],
+)
+"""`RepairReport`."""
+
+SKILLS: JsonSchema = _answer(
+    {
+        "skills": {
+            "type": "array",
+            "items": _answer(
+                {
+                    "name": _TEXT,
+                    "version": _COUNT,
+                    "state": _STATE,
+                    "description": _TEXT,
+                    "tool_name": _or_null(_TEXT, "Listed tool; null: only by call_skill."),
+                    "inputs": _STRINGS,
+                    "outputs": _STRINGS,
+                    "score": _or_null(_SECONDS, "Fit in [0, 1]."),
+                },
+                ["name", "version", "state"],
+            ),
+        }
+    },
+    ["skills"],
+)
+"""`SkillsReport`."""
+
+SKILL: JsonSchema = _answer(
+    {
+        "name": _TEXT,
+        "version": _COUNT,
+        "state": _STATE,
+        "description": _TEXT,
+        "signature": _answer(
+            {"input_schema": _OBJECT, "output_schema": _OBJECT}, ["input_schema", "output_schema"]
+        ),
+        "workflow": _OBJECT,
+        "tests": _OBJECTS,
+        "guidance": _OBJECT,
+    },
+    ["name", "version", "state", "signature", "workflow"],
+)
+"""`Skill`, without what its tests recorded."""
+
+TOOLS: JsonSchema = _answer(
+    {
+        "tools": {
+            "type": "array",
+            "items": _answer(
+                {
+                    "server": _TEXT,
+                    "tool": _TEXT,
+                    "description": _TEXT,
+                    "effect": _TEXT,
+                    "score": _SECONDS,
+                    "input_schema": _OBJECT,
+                    "output_schema": _or_null(_OBJECT, "Null where the server declares none."),
+                },
+                ["server", "tool", "input_schema"],
+            ),
+        }
+    },
+    ["tools"],
+)
+"""`{"tools": [ToolHit, …]}`."""
+
+NOTED: JsonSchema = _answer({"trace_id": _TEXT}, [])
+"""What an outcome changed."""

@@ -1,0 +1,147 @@
+"""The always-there tools as a client lists them: written for the model that must choose one.
+
+What they do is `calls`; their arguments are `arguments`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import mcp.types as types
+from pydantic import BaseModel
+
+from catalog.tools import JsonSchema
+from server.surface import answers
+from server.surface.arguments import (
+    CallSkill,
+    CallTool,
+    DescribeSkill,
+    FindSkills,
+    FindTools,
+    RepairWorkflow,
+    ReportOutcome,
+    RunWorkflow,
+    Solve,
+    input_schema,
+)
+from server.surface.names import BUILTIN_NAMES
+
+__all__ = ["ARGUMENTS", "BUILTIN_TOOLS"]
+
+ARGUMENTS: Mapping[str, type[BaseModel]] = MappingProxyType(
+    {
+        "solve": Solve,
+        "run_workflow": RunWorkflow,
+        "repair_workflow": RepairWorkflow,
+        "find_skills": FindSkills,
+        "describe_skill": DescribeSkill,
+        "call_skill": CallSkill,
+        "find_tools": FindTools,
+        "call_tool": CallTool,
+        "report_outcome": ReportOutcome,
+    }
+)
+
+_READS = types.ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+_ACTS = types.ToolAnnotations(
+    read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
+)
+_NOTES = types.ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+
+_SOLVE = """\
+Do a task that needs tools. Use it when no listed skill fits and you do not want to plan tool calls
+yourself. It finds tools, plans a workflow, runs it, repairs it until the assertions hold, and keeps
+what works as a skill. Returns status (verified: the checks hold; succeeded: it ran, nothing was
+checked; unverified: the checks do not hold; failed; needs_approval: a call that may change
+something waits for the user), outputs, the workflow, and the skill it used or made.
+Example: {"task": "Convert 20 degrees Celsius to Fahrenheit",
+"assertions": ["output.fahrenheit == `68`"]}"""
+
+_RUN = """\
+Run a workflow of tool calls that you wrote. Use it for several dependent calls at once; independent
+ones run in parallel. Returns status, outputs and faults; each fault names its node, its place in
+the document and what would mend it. If it fails, give the same document to repair_workflow.
+Example: {"workflow": {"name": "sum", "inputs": {"type": "object", "properties": {"a": {"type":
+"number"}}}, "nodes": [{"id": "add", "tool": {"server": "math", "tool": "add"}, "arguments": {"x":
+"$inputs.a", "y": 2}}], "outputs": {"total": "$nodes.add.output#/result"}}, "inputs": {"a": 1}}"""
+
+_REPAIR = """\
+Repair a workflow that fails, by trying changes on the real tools until its assertions hold. Use it
+after run_workflow failed, or with a draft you are unsure of. Give the task in words and at least
+one assertion: without one, a workflow that merely runs counts as success. No change weakens a
+check, and nothing that may change the world is done twice. Returns the repaired workflow with
+outputs, the edits, a diff, and what is still wrong.
+Example: {"workflow": {"name": "sum", "inputs": {"type": "object"}, "nodes": [{"id": "add",
+"tool": {"server": "math", "tool": "add"}, "arguments": {"x": 1}}],
+"outputs": {"total": "$nodes.add.output#/result"}}, "task": "add 1 and 2",
+"assertions": ["output.total == `3`"]}"""
+
+_FIND_SKILLS = """\
+Search the skills: tested workflows that earned trust. Use it before solve, and when the tool list
+is long or stale. Returns hits with name, description, inputs and outputs, best first. Call one with
+call_skill, or by its tool_name.
+Example: {"query": "temperature in fahrenheit"}"""
+
+_DESCRIBE_SKILL = """\
+Show one skill whole: input and output schema, the workflow behind it, tests with example inputs and
+outputs, when to use it and its pitfalls. Use it before call_skill.
+Example: {"name": "weather_in_fahrenheit"}"""
+
+_CALL_SKILL = """\
+Call a skill by name. Works for every skill, also where the skill is not in your tool list. Returns
+status and the skill's outputs; on failure the faults, each with node and remedy.
+Example: {"name": "weather_in_fahrenheit", "arguments": {"city": "Paris"}}"""
+
+_FIND_TOOLS = """\
+Search the tools of all connected tool servers. Use it before run_workflow or call_tool. Returns
+hits with server, tool, description, input schema and effect (pure, read, write or unknown), best
+first.
+Example: {"query": "convert temperature", "limit": 5}"""
+
+_CALL_TOOL = """\
+Call one tool of a connected tool server, found with find_tools. Returns that tool's own answer
+unchanged. The call is recorded, so that what you work out can become a skill.
+Example: {"server": "math", "tool": "add", "arguments": {"x": 1, "y": 2}}"""
+
+_REPORT_OUTCOME = """\
+Say whether an earlier result proved right. Use it once you or the user know. Good and bad news both
+count: skills that prove wrong are withdrawn.
+Example: {"trace_id": "...", "passed": false, "detail": "the total left out the last row"}"""
+
+
+def _tool(
+    name: str, title: str, description: str, output: JsonSchema | None, hints: types.ToolAnnotations
+) -> types.Tool:
+    return types.Tool(
+        name=name,
+        title=title,
+        description=description,
+        input_schema=input_schema(ARGUMENTS[name]),
+        output_schema=output,
+        annotations=hints.model_copy(update={"title": title}),
+    )
+
+
+_TOOLS = (
+    _tool("solve", "Solve a task", _SOLVE, answers.REPAIR, _ACTS),
+    _tool("run_workflow", "Run a workflow", _RUN, answers.RUN, _ACTS),
+    _tool("repair_workflow", "Repair a workflow", _REPAIR, answers.REPAIR, _ACTS),
+    _tool("find_skills", "Find skills", _FIND_SKILLS, answers.SKILLS, _READS),
+    _tool("describe_skill", "Describe a skill", _DESCRIBE_SKILL, answers.SKILL, _READS),
+    _tool("call_skill", "Call a skill", _CALL_SKILL, answers.RUN, _ACTS),
+    _tool("find_tools", "Find tools", _FIND_TOOLS, answers.TOOLS, _READS),
+    # The upstream's answer passes through as it is, so no schema can be promised for it.
+    _tool("call_tool", "Call a tool", _CALL_TOOL, None, _ACTS),
+    _tool("report_outcome", "Report an outcome", _REPORT_OUTCOME, answers.NOTED, _NOTES),
+)
+
+BUILTIN_TOOLS: Mapping[str, types.Tool] = MappingProxyType({tool.name: tool for tool in _TOOLS})
+"""Always-there tools by name, in the order of `BUILTIN_NAMES`."""
+
+if tuple(BUILTIN_TOOLS) != BUILTIN_NAMES:
+    raise AssertionError("the always-there tools and their names differ")

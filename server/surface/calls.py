@@ -1,0 +1,146 @@
+"""Answers one tool call: looks the tool up, checks the arguments, asks the bank, shapes the result.
+
+Who is asked for consent is `consent`; how a call outlives its request is `suspension`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import mcp.types as types
+from pydantic import BaseModel, JsonValue
+
+from server.execution.consent import Consent
+from server.progress import ProgressListener
+from server.surface.arguments import (
+    CallSkill,
+    CallTool,
+    DescribeSkill,
+    FindSkills,
+    FindTools,
+    RepairWorkflow,
+    ReportOutcome,
+    RunWorkflow,
+    Solve,
+)
+from server.surface.builtin_tools import ARGUMENTS
+from server.surface.failures import error_result, render_error
+from server.surface.port import BankPort, UpstreamProgress
+from server.surface.results import data_result, relayed_result, report_result, skill_description, skill_result
+from skills_store.skill import Skill
+
+__all__ = ["Attendance", "ToolCall", "answer_call", "foreseen_total"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call whose arguments fit the schema of the listed tool."""
+
+    name: str
+    arguments: Mapping[str, JsonValue]
+    skill: Skill | None
+    """The skill behind the tool, None for an always-there one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attendance:
+    """Who follows a call: asked for consent, told of progress."""
+
+    consent: Consent
+    listener: ProgressListener
+    relay: UpstreamProgress
+    """Takes the progress of an upstream tool as it comes."""
+
+
+async def answer_call(bank: BankPort, call: ToolCall, attendance: Attendance) -> types.CallToolResult:
+    """Return the result of a call; never raises but for cancellation."""
+    try:
+        if call.skill is not None:
+            return await _answer_skill(bank, call, call.skill, attendance)
+        return await _answer_builtin(bank, ARGUMENTS[call.name].model_validate(call.arguments), attendance)
+    except Exception as error:
+        return error_result(render_error(error, call.name))
+
+
+def foreseen_total(call: ToolCall) -> float | None:
+    """Return how many upstream calls a call is foreseen to need, None where nobody can tell."""
+    if call.skill is not None:
+        return len(call.skill.workflow.nodes)
+    match call.name:
+        case "run_workflow":
+            workflow = cast("dict[str, JsonValue]", call.arguments["workflow"])
+            return len(cast("list[JsonValue]", workflow["nodes"]))
+        case "solve" | "repair_workflow":
+            model = cast("Solve | RepairWorkflow", ARGUMENTS[call.name].model_validate(call.arguments))
+            return model.budget.calls + model.budget.candidates
+        case _:
+            return None
+
+
+async def _answer_skill(
+    bank: BankPort, call: ToolCall, skill: Skill, attendance: Attendance
+) -> types.CallToolResult:
+    report = await bank.call_skill(
+        skill.name,
+        call.arguments,
+        version=skill.version,
+        progress=attendance.listener,
+        consent=attendance.consent,
+    )
+    return skill_result(call.name, skill, report)
+
+
+async def _answer_builtin(
+    bank: BankPort, arguments: BaseModel, attendance: Attendance
+) -> types.CallToolResult:
+    match arguments:
+        case FindSkills(query=query, limit=limit):
+            return data_result((await bank.find_skills(query, limit)).model_dump(mode="json"))
+        case FindTools(query=query, limit=limit):
+            hits = await bank.find_tools(query, limit)
+            return data_result({"tools": [hit.model_dump(mode="json") for hit in hits]})
+        case CallTool(id=tool):
+            return relayed_result(tool, await bank.call_tool(tool, arguments.arguments, attendance.relay))
+        case ReportOutcome(trace_id=trace_id, passed=passed, detail=detail):
+            return data_result(await bank.report_outcome(trace_id, passed, detail))
+        case CallSkill():
+            return await _answer_call_skill(bank, arguments, attendance)
+        case DescribeSkill(name=name, version=version):
+            return skill_description(await bank.describe_skill(name, version))
+        case _:
+            return await _answer_workflow(bank, arguments, attendance)
+
+
+async def _answer_call_skill(
+    bank: BankPort, arguments: CallSkill, attendance: Attendance
+) -> types.CallToolResult:
+    report = await bank.call_skill(
+        arguments.name,
+        arguments.arguments,
+        version=arguments.version,
+        progress=attendance.listener,
+        consent=attendance.consent,
+    )
+    return report_result(report, detail=False)
+
+
+async def _answer_workflow(
+    bank: BankPort, arguments: BaseModel, attendance: Attendance
+) -> types.CallToolResult:
+    consent, progress = attendance.consent, attendance.listener
+    match arguments:
+        case RunWorkflow():
+            report = await bank.run(
+                arguments.workflow, arguments.inputs, arguments.checks, consent=consent, progress=progress
+            )
+        case RepairWorkflow():
+            report = await bank.repair(
+                arguments.workflow, arguments.request(), consent=consent, progress=progress
+            )
+        case Solve():
+            report = await bank.solve(arguments.task, arguments.request(), consent=consent, progress=progress)
+        case _:
+            raise AssertionError(f"no answer for {type(arguments).__name__}")
+    return report_result(report, detail=arguments.detail)

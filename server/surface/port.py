@@ -1,0 +1,132 @@
+"""What the surface asks of a bank: the seam between MCP and the use cases.
+
+`server.bank.Bank` implements it; the surface knows nothing of stores, servers or searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from catalog.result import CallOutcome
+from catalog.tools import ToolId
+from server.execution.consent import Consent
+from server.progress import ProgressListener
+from server.reports import RepairReport, RunReport, SkillsReport, ToolHit
+from server.requests import RepairRequest, SolveRequest
+from server.verification import Checks
+from skills_store.skill import Skill
+
+__all__ = ["TRACE_META_KEY", "BankPort", "PublishedSkill", "UpstreamProgress"]
+
+TRACE_META_KEY = "io.skillbank/trace"
+"""Key of the trace id in a result's `_meta`; `report_outcome` takes that id."""
+
+UpstreamProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+"""`(done, total or None when unknown, message)`, as an upstream tool reports it."""
+
+
+class PublishedSkill(Protocol):
+    """An active skill with the tool name it is published under."""
+
+    @property
+    def tool_name(self) -> str:
+        """Portable and unique among the published skills."""
+        ...
+
+    @property
+    def skill(self) -> Skill:
+        """The head version."""
+        ...
+
+
+class BankPort(Protocol):
+    """The use cases a client can reach.
+
+    Async methods stop their upstream calls when they are cancelled. They raise the typed errors
+    of `catalog.errors` and `skills_store.errors`; what a run came to is a report, never an error.
+    Where `consent` answers None the report says `needs_approval` and shows the call.
+    """
+
+    def published(self) -> Sequence[PublishedSkill]:
+        """Return the published skills ordered by tool name, from the store alone."""
+        ...
+
+    def revision(self) -> int:
+        """Return a number that grows with every change of the published set, also by other processes."""
+        ...
+
+    async def call_skill(
+        self,
+        name: str,
+        arguments: Mapping[str, JsonValue],
+        version: int | None = None,
+        progress: ProgressListener | None = None,
+        consent: Consent | None = None,
+    ) -> RunReport:
+        """Run a skill, its head version where none is given.
+
+        Raises:
+            UnknownSkill: no such skill or version.
+        """
+        ...
+
+    async def run(
+        self,
+        document: object,
+        inputs: Mapping[str, JsonValue],
+        checks: Checks,
+        allow: tuple[str, ...] = (),
+        consent: Consent | None = None,
+        progress: ProgressListener | None = None,
+    ) -> RunReport:
+        """Check and execute a workflow document."""
+        ...
+
+    async def repair(
+        self,
+        document: object,
+        request: RepairRequest,
+        consent: Consent | None = None,
+        progress: ProgressListener | None = None,
+    ) -> RepairReport:
+        """Execute a workflow document and repair it until it passes its checks."""
+        ...
+
+    async def solve(
+        self,
+        task: str,
+        request: SolveRequest,
+        consent: Consent | None = None,
+        progress: ProgressListener | None = None,
+    ) -> RepairReport:
+        """Plan, run and repair a task given in words."""
+        ...
+
+    async def find_skills(self, query: str, limit: int) -> SkillsReport:
+        """Return the skills that fit a query, best first."""
+        ...
+
+    async def describe_skill(self, name: str, version: int | None = None) -> Skill:
+        """Return a skill, its head version where none is given.
+
+        Raises:
+            UnknownSkill: no such skill or version.
+        """
+        ...
+
+    async def find_tools(self, query: str, limit: int) -> list[ToolHit]:
+        """Return the upstream tools that fit a query, best first."""
+        ...
+
+    async def call_tool(
+        self, tool: ToolId, arguments: Mapping[str, JsonValue], progress: UpstreamProgress | None = None
+    ) -> CallOutcome:
+        """Call an upstream tool; the outcome's `meta` carries our trace id under `TRACE_META_KEY`."""
+        ...
+
+    async def report_outcome(self, trace_id: str, passed: bool, detail: str) -> dict[str, JsonValue]:
+        """Record whether an answer proved right, and return what that changed."""
+        ...

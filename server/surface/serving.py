@@ -1,0 +1,157 @@
+"""Serves a bank over stdio or streamable HTTP until cancelled or asked to stop.
+
+Nothing but the protocol goes to stdout; uvicorn logs through the root logger. Opening and closing
+the bank is the caller's.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import stat
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import contextmanager
+from typing import cast
+
+import anyio
+import uvicorn
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+
+from server.surface.port import BankPort
+from server.surface.server import BankServer
+
+__all__ = ["serve_http", "serve_stdio"]
+
+_CHUNK_BYTES = 65_536
+_GRACE_SECONDS = 1
+"""Open listen streams would keep uvicorn from ending for ever."""
+
+
+async def serve_stdio(bank: BankPort) -> None:
+    """Serve one client on stdin and stdout until it closes them."""
+    server = BankServer(bank)
+    with _private_stdin() as descriptor:
+        lines = cast("anyio.AsyncFile[str]", _Lines(descriptor))  # the library only iterates over it
+        async with stdio_server(stdin=lines) as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+async def serve_http(
+    bank: BankPort, host: str, port: int, ready: Callable[[str], None] | None = None
+) -> None:
+    """Serve any number of clients at `http://host:port/mcp`.
+
+    Args:
+        port: 0 picks a free one.
+        ready: called with the URL once clients can connect.
+
+    Raises:
+        ValueError: the host is not this machine alone; there is no authentication yet.
+        OSError: the address cannot be bound.
+    """
+    if not _is_loopback(host):
+        raise ValueError(f"{host} is reachable from other machines; serve on 127.0.0.1, ::1 or localhost")
+    with _bound(host, port) as bound:
+        name = f"[{host}]" if ":" in host else host
+        url = f"http://{name}:{bound.getsockname()[1]}/mcp"
+        app = BankServer(bank).streamable_http_app(transport_security=_only_this_machine(name))
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, timeout_graceful_shutdown=_GRACE_SECONDS
+        )
+        await _run_until_cancelled(_Uvicorn(config, lambda: ready(url) if ready else None), bound)
+
+
+class _Lines:
+    """Lines of a descriptor, read so that cancellation does not wait for the other side.
+
+    The library reads stdin in threads that keep a process alive until its client writes again.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        rest = b""
+        while chunk := await self._read():
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                yield line.decode("utf-8", errors="replace")
+
+    async def _read(self) -> bytes:
+        if not self._is_file:  # a file is always readable, and the event loop refuses to wait for one
+            await anyio.wait_readable(self._descriptor)
+        return os.read(self._descriptor, _CHUNK_BYTES)
+
+
+@contextmanager
+def _private_stdin() -> Generator[int]:
+    """Yield a descriptor for stdin that nothing else has; meanwhile stdin itself is empty."""
+    with open(os.devnull, "rb") as nothing:
+        private = os.dup(0)
+        try:
+            os.dup2(nothing.fileno(), 0)
+            yield private
+        finally:
+            os.dup2(private, 0)
+            os.close(private)
+
+
+class _Uvicorn(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+
+async def _run_until_cancelled(server: uvicorn.Server, bound: socket.socket) -> None:
+    """Run uvicorn; being cancelled asks it to stop and waits for that."""
+    ended = anyio.Event()
+
+    async def run() -> None:
+        with anyio.CancelScope(shield=True):
+            await server.serve(sockets=[bound])
+        ended.set()
+
+    async with anyio.create_task_group() as serving:
+        serving.start_soon(run)
+        try:
+            await ended.wait()
+        finally:
+            server.should_exit = True
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    bound = socket.socket(family, kind)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def _only_this_machine(name: str) -> TransportSecuritySettings:
+    names = sorted({name, "127.0.0.1", "localhost", "[::1]"})
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=[f"{known}:*" for known in names],
+        allowed_origins=[f"http://{known}:*" for known in names],
+    )

@@ -1,0 +1,245 @@
+"""A small bank for tests of the surface: real answers from fixed skills, no store, no upstream.
+
+Run as a program it serves itself over stdio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import anyio
+from pydantic import JsonValue
+
+from catalog.effects import Effect
+from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind
+from catalog.tools import ToolId
+from server.execution.consent import Consent, ConsentQuestion
+from server.progress import Progress, ProgressListener
+from server.reports import RepairReport, RunReport, SkillReport, SkillsReport, ToolHit
+from server.requests import RepairRequest, SolveRequest
+from server.surface import TRACE_META_KEY, serve_stdio
+from server.surface.port import UpstreamProgress
+from server.verification import Checks
+from skills_store.errors import UnknownSkill
+from skills_store.skill import Guidance, ReplayTest, Signature, Skill, ToolHints
+from skills_store.workflow.faults import Denied, ToolError
+from skills_store.workflow.model import Node, Workflow
+
+MAIL = ToolId("mail", "send")
+
+
+def skill(name: str, *, hints: ToolHints | None = None) -> Skill:
+    """Return a skill that doubles a number."""
+    input_schema: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": {"value": {"type": "number", "description": "What to double."}},
+        "required": ["value"],
+        "additionalProperties": False,
+    }
+    output_schema: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": {"doubled": {"type": "number"}},
+        "required": ["doubled"],
+    }
+    node = Node(id="twice", tool=ToolId("math", "multiply"), arguments={"a": "$inputs.value", "b": 2})
+    return Skill(
+        name=name,
+        version=1,
+        state="active",
+        description="Doubles a number.",
+        workflow=Workflow(
+            name=name, inputs=input_schema, nodes=(node,), outputs={"doubled": "$nodes.twice.output#/result"}
+        ),
+        content_hash=f"sha256:{name}",
+        shape_hash="sha256:shape",
+        signature=Signature(input_schema=input_schema, output_schema=output_schema),
+        tests=(ReplayTest(name="three", inputs={"value": 3}, outputs={"doubled": 6}),),
+        hints=hints or ToolHints(read_only=True, destructive=False, idempotent=True, open_world=False),
+        guidance=Guidance(when_to_use="a number must be doubled", pitfalls=("not for text",)),
+    )
+
+
+@dataclass(frozen=True)
+class Published:
+    """A skill with the name it is published under."""
+
+    tool_name: str
+    skill: Skill
+
+
+@dataclass
+class FakeBank:
+    """Keeps what happened to it, so that tests can ask."""
+
+    skills: dict[str, Skill] = field(
+        default_factory=lambda: {name: skill(name) for name in ("double", "broken", "wrong", "crash")}
+    )
+    changes: int = 0
+    cancelled: int = 0
+    sent: list[JsonValue] = field(default_factory=list)
+    """Arguments of the mails that went out: the effect that must not be repeated."""
+
+    def publish(self, name: str) -> None:
+        """Publish one more skill."""
+        self.skills[name] = skill(name)
+        self.changes += 1
+
+    def published(self) -> list[Published]:
+        return [Published(name, self.skills[name]) for name in sorted(self.skills)]
+
+    def revision(self) -> int:
+        return self.changes
+
+    async def call_skill(
+        self,
+        name: str,
+        arguments: Mapping[str, JsonValue],
+        version: int | None = None,
+        progress: ProgressListener | None = None,
+        consent: Consent | None = None,
+    ) -> RunReport:
+        del version, consent
+        if name not in self.skills:
+            raise UnknownSkill(f"no skill {name!r}")
+        if progress is not None:
+            progress(Progress(stage="run", message="twice", calls=1))
+        if name == "crash":
+            raise RuntimeError("secret of /home/someone")
+        if name == "broken":
+            fault = ToolError(message="no such city", node="twice", tool=ToolId("math", "multiply"))
+            return RunReport(status="failed", outputs=None, faults=(fault,), calls=1, trace_id="t2")
+        doubled = "six" if name == "wrong" else 2 * float(str(arguments["value"]))
+        return RunReport(status="succeeded", outputs={"doubled": doubled}, calls=1, trace_id="t1")
+
+    async def run(
+        self,
+        document: object,
+        inputs: Mapping[str, JsonValue],
+        checks: Checks,
+        allow: tuple[str, ...] = (),
+        consent: Consent | None = None,
+        progress: ProgressListener | None = None,
+    ) -> RunReport:
+        """Send one mail for each of `inputs.to`, each with consent."""
+        del document, checks, allow, progress
+        recipients = inputs.get("to")
+        for recipient in recipients if isinstance(recipients, list) else []:
+            arguments: dict[str, JsonValue] = {"to": recipient}
+            question = ConsentQuestion(MAIL, arguments, Effect.WRITE, "write and not allowed yet")
+            word = await consent.ask(question) if consent is not None else None
+            if not word:
+                denied = Denied(
+                    message="not allowed",
+                    node="send",
+                    tool=MAIL,
+                    arguments=arguments,
+                    needs_approval=word is None,
+                )
+                return RunReport(
+                    status="needs_approval" if word is None else "failed",
+                    outputs=None,
+                    faults=(denied,),
+                    calls=len(self.sent),
+                )
+            self.sent.append(recipient)
+        return RunReport(status="succeeded", outputs={"sent": [*self.sent]}, calls=len(self.sent))
+
+    async def repair(
+        self,
+        document: object,
+        request: RepairRequest,
+        consent: Consent | None = None,
+        progress: ProgressListener | None = None,
+    ) -> RepairReport:
+        del consent
+        if progress is not None:
+            for calls in range(1, 4):
+                progress(
+                    Progress(stage="repair", message=f"candidate {calls}", candidates=calls, calls=calls)
+                )
+                await anyio.lowlevel.checkpoint()
+        workflow = document if isinstance(document, dict) else {}
+        return RepairReport(
+            status="unverified" if request.checks.assertions else "succeeded",
+            outputs={"calls": request.budget.calls},
+            workflow=workflow,
+            candidates=3,
+        )
+
+    async def solve(
+        self,
+        task: str,
+        request: SolveRequest,
+        consent: Consent | None = None,
+        progress: ProgressListener | None = None,
+    ) -> RepairReport:
+        """Publish a skill under the name that is to be saved."""
+        del task, consent, progress
+        if request.save is not None:
+            self.publish(request.save)
+        return RepairReport(
+            status="verified", outputs={"doubled": 6}, workflow={}, skill=request.save, skill_state="active"
+        )
+
+    async def find_skills(self, query: str, limit: int) -> SkillsReport:
+        hits = [
+            SkillReport(name=name, version=1, state="active", score=0.5)
+            for name in sorted(self.skills)
+            if query in name
+        ]
+        return SkillsReport(skills=tuple(hits[:limit]))
+
+    async def describe_skill(self, name: str, version: int | None = None) -> Skill:
+        if name not in self.skills or version not in (None, 1):
+            raise UnknownSkill(f"no skill {name!r}")
+        return self.skills[name]
+
+    async def find_tools(self, query: str, limit: int) -> list[ToolHit]:
+        hit = ToolHit(server="math", tool=query, description="", score=1.0, input_schema={"type": "object"})
+        return [hit][:limit]
+
+    async def call_tool(
+        self, tool: ToolId, arguments: Mapping[str, JsonValue], progress: UpstreamProgress | None = None
+    ) -> CallOutcome:
+        match tool.tool:
+            case "wait":
+                return await self._wait(progress)
+            case "counts":
+                return CallSuccess({"cancelled": self.cancelled}, [], 0.0)
+            case "list":
+                return CallSuccess([1, 2], [], 0.0)
+            case "refuse":
+                return CallFailure(FailureKind.UNKNOWN_TOOL, "Unknown tool: refuse", 0.0, code=-32602)
+            case "fail":
+                return CallFailure(
+                    FailureKind.TOOL_ERROR,
+                    "no",
+                    0.0,
+                    content=[{"type": "text", "text": "no"}],
+                    meta={"a/b": 1},
+                )
+            case _:
+                content: list[JsonValue] = [
+                    {"type": "text", "text": "one", "annotations": {"audience": ["user"], "priority": 0.5}},
+                    {"type": "image", "data": "aGk=", "mimeType": "image/png", "_meta": {"a/b": [1]}},
+                ]
+                meta: dict[str, JsonValue] = {"upstream.example/key": {"n": 1}, TRACE_META_KEY: "t3"}
+                return CallSuccess(dict(arguments), content, 0.0, meta=meta)
+
+    async def report_outcome(self, trace_id: str, passed: bool, detail: str) -> dict[str, JsonValue]:
+        return {"trace_id": trace_id, "passed": passed, "detail": detail}
+
+    async def _wait(self, progress: UpstreamProgress | None) -> CallOutcome:
+        try:
+            if progress is not None:
+                await progress(1.0, 2.0, "waiting")
+            await anyio.sleep_forever()
+        except anyio.get_cancelled_exc_class():
+            self.cancelled += 1
+            raise
+        raise AssertionError("slept for ever")
+
+
+if __name__ == "__main__":
+    anyio.run(serve_stdio, FakeBank())
