@@ -16,6 +16,7 @@ from skills_store.workflow.scan import node_references, scan
 __all__ = [
     "CycleFound",
     "ancestors",
+    "cycles",
     "data_dependencies",
     "dependencies",
     "descendants",
@@ -66,6 +67,27 @@ def waves(workflow: Workflow) -> list[list[str]]:
         ready = sorter.get_ready()
         found.append(sorted(ready, key=position.__getitem__))
         sorter.done(*ready)
+    return found
+
+
+def cycles(workflow: Workflow) -> list[tuple[str, ...]]:
+    """Return the groups of nodes that wait for each other, each and all in document order.
+
+    A node that reads its own output is told as a dangling reference and is no group of its own; one
+    that comes after itself is.
+    """
+    try:
+        waves(workflow)
+    except CycleFound:
+        edges = dependencies(workflow)
+        before = {node_id: _closure(edges[node_id], edges) for node_id in edges}
+    else:
+        return []
+    found: list[tuple[str, ...]] = []
+    for node in workflow.nodes:
+        group = tuple(other for other in edges if node.id in before[other] and other in before[node.id])
+        if group not in found and (len(group) > 1 or node.id in node.after):
+            found.append(group)
     return found
 
 
