@@ -1,0 +1,1 @@
+"""Runs workflows: data flow, effect policy at every call, memory and ledger, and the trace."""
