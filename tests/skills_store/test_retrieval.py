@@ -1,0 +1,175 @@
+"""Which skills a task in words finds, in which order, and why."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog.tools import ToolId
+from skills_store.lifecycle import STATES
+from skills_store.retrieval import NOT_RECALLED, SkillIndex
+from skills_store.skill import Guidance, Provenance, ReplayTest, Signature, Skill
+from skills_store.utility import UseCounts
+from skills_store.workflow.model import Node, Workflow
+
+NUMBER, TEXT = {"type": "number"}, {"type": "string"}
+
+
+def a_skill(name: str, task: str = "", inputs: dict[str, Any] | None = None, **changes: Any) -> Skill:
+    schema = {"type": "object", "properties": inputs or {}, "required": sorted(inputs or {})}
+    workflow = Workflow(
+        name=name,
+        inputs=schema,
+        nodes=(Node(id="only", tool=ToolId("a", "b")),),
+        outputs={"o": "$nodes.only.output"},
+    )
+    fields: dict[str, Any] = {
+        "name": name,
+        "version": 1,
+        "state": "active",
+        "workflow": workflow,
+        "content_hash": f"sha256:{name}",
+        "shape_hash": "sha256:s",
+        "signature": Signature(input_schema=schema, output_schema={"type": "object"}),
+        "provenance": Provenance(task=task or None),
+    }
+    return Skill(**{**fields, **changes})
+
+
+TEMPERATURE = a_skill(
+    "city_temperature",
+    "What is the temperature in Oslo in fahrenheit?",
+    {"city": {**TEXT, "description": "name of the town"}},
+    tests=(ReplayTest(name="original", inputs={"city": "Oslo"}, outputs={}),),
+)
+HASHES = a_skill(
+    "hash_of_file",
+    "Give the sha256 hash of the file a.txt",
+    {"path": TEXT, "algorithm": {**TEXT, "enum": ["md5", "sha256"]}},
+    tags=("checksum",),
+)
+LOAN = a_skill(
+    "monthly_payment",
+    "What does a loan of 1000 at 5 percent cost a month over 12 months?",
+    {"principal": NUMBER, "rate": NUMBER, "months": {"type": "integer"}},
+    description="Instalment of an annuity.",
+    guidance=Guidance(when_to_use="When a mortgage is compared."),
+)
+BANK = (TEMPERATURE, HASHES, LOAN)
+
+
+def found(query: str, bank: tuple[Skill, ...] = BANK, **options: Any) -> list[str]:
+    return [hit.skill.name for hit in SkillIndex(bank).search(query, **options)]
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        pytest.param("temperature in Lima in fahrenheit", "city_temperature", id="same-task-other-value"),
+        pytest.param("how warm is a town", "city_temperature", id="input-description"),
+        pytest.param("checksums", "hash_of_file", id="tag-in-the-plural"),
+        pytest.param("md5 of my file", "hash_of_file", id="enum-value"),
+        pytest.param("annuity", "monthly_payment", id="description"),
+        pytest.param("compare mortgages", "monthly_payment", id="guidance"),
+        pytest.param("monthlyPayment", "monthly_payment", id="name-in-another-case"),
+        pytest.param(
+            "loan of 250000 at 3.5 percent for 360 months", "monthly_payment", id="numbers-are-values"
+        ),
+    ],
+)
+def test_a_skill_is_found_by_what_tells_it(query, name):
+    assert found(query)[0] == name
+
+
+@pytest.mark.parametrize("query", ["", "   ", "the of and", "5", "zebra", "'quoted only'", "\x00\ud800", '"'])
+def test_a_query_that_speaks_of_no_skill_finds_none(query):
+    assert found(query) == []
+
+
+def test_a_value_of_the_original_task_is_not_what_a_skill_is_about():
+    weather = a_skill("forecast", "weather forecast", {"city": TEXT})
+    assert found("Oslo museums", (TEMPERATURE, weather)) == []
+
+
+def test_the_name_itself_is_the_best_hit_there_can_be():
+    hit = SkillIndex(BANK, {"hash_of_file": UseCounts(1000, 1000)}).search("hash_of_file")[0]
+    assert hit.skill is HASHES
+    assert hit.score > 0.84
+
+
+def test_a_score_means_the_same_in_a_bank_of_one():
+    query = "temperature in Lima in fahrenheit"
+    alone = SkillIndex([TEMPERATURE]).search(query)[0].score
+    among = SkillIndex(BANK).search(query)[0].score
+    assert alone > 0.6
+    assert alone == pytest.approx(among, abs=0.15)
+
+
+def test_a_hit_says_why():
+    uses = {"monthly_payment": UseCounts(5, 3, 1)}
+    hit = SkillIndex(BANK, uses).search("monthly loan cost of 1000 at 5")[0]
+    assert hit.reasons == (
+        "name: monthly",
+        "task: loan, cost",
+        "values for 67% of its required inputs are in the query",
+        "3 of 4 uses succeeded",
+    )
+
+
+def test_a_hit_that_is_not_active_says_so():
+    stale = LOAN.model_copy(update={"state": "stale"})
+    assert "it is stale" in SkillIndex([stale]).search("loan")[0].reasons
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_nobody_is_led_to_a_skill_that_was_set_aside(state):
+    assert bool(found("loan", (LOAN.model_copy(update={"state": state}),))) == (state not in NOT_RECALLED)
+
+
+def test_of_two_that_cover_the_same_the_one_whose_inputs_fit_comes_first():
+    numeric = a_skill("convert_b", "convert units", {"a": NUMBER, "b": NUMBER})
+    textual = a_skill("convert_a", "convert units", {"a": {**TEXT, "enum": ["metre", "mile"]}})
+    assert found("convert 5 to 7 units", (numeric, textual)) == ["convert_b", "convert_a"]
+    assert found("convert units to mile", (numeric, textual)) == ["convert_a", "convert_b"]
+
+
+def test_of_two_that_fit_the_same_the_one_that_works_comes_first():
+    twins = (a_skill("add_a", "add numbers"), a_skill("add_b", "add numbers"))
+    hits = SkillIndex(twins, {"add_a": UseCounts(9, 1), "add_b": UseCounts(9, 8)}).search("add numbers")
+    assert [hit.skill.name for hit in hits] == ["add_b", "add_a"]
+
+
+def test_equal_hits_are_ordered_by_name_and_cut_at_the_limit():
+    twins = tuple(a_skill(f"add_{letter}", "add numbers") for letter in "dbca")
+    assert found("add numbers", twins, limit=3) == ["add_a", "add_b", "add_c"]
+
+
+@given(st.permutations(BANK), st.text(max_size=40) | st.sampled_from(["loan file temperature", "hash 'a' 5"]))
+def test_scores_lie_in_the_unit_and_do_not_depend_on_the_order_of_the_bank(bank, query):
+    hits = SkillIndex(bank).search(query)
+    assert hits == SkillIndex(BANK).search(query)
+    assert all(0 < hit.score <= 1 and hit.reasons for hit in hits)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_five_thousand_skills_are_searched_in_milliseconds():
+    dice = random.Random(7)
+    vocabulary = [f"w{chr(97 + n % 26)}{chr(97 + n // 26 % 26)}{chr(97 + n // 676)}x" for n in range(3000)]
+    everywhere = "file text"
+    bank = [
+        a_skill(f"skill_{number}", " ".join([*dice.choices(vocabulary, k=20), everywhere]), {"city": TEXT})
+        for number in range(5000)
+    ]
+    index = SkillIndex(bank)
+    seconds: list[float] = []
+    for _ in range(40):
+        query = " ".join([*dice.choices(vocabulary, k=10), everywhere])
+        start = time.perf_counter()
+        assert index.search(query)
+        seconds.append(time.perf_counter() - start)
+    assert sorted(seconds)[20] < 0.05
