@@ -1,0 +1,218 @@
+"""The repair benchmark: broken workflows on real tool servers, repaired with no model.
+
+A repair is given the task's words, the inputs, the broken workflow and a verdict; never the
+reference, the held-out inputs, or what was damaged. The literals of the assertions go to the
+verifier alone.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
+
+from catalog.config import load_config
+from catalog.connections import open_connections
+from catalog.effects import Reset
+from catalog.tools import Snapshot
+from server.bench.cases import Case, CasePlan, Drawn, Repairer, draw_cases, given_cases, holds
+from server.bench.fixtures import build_fixtures
+from server.bench.repair_report import CaseReport, MemoryMeasure, RepairBenchReport, tallies_of
+from server.bench.servers import demo_document, installed_versions
+from server.bench.tasks import BenchTask, place_fixtures, reference_tasks
+from server.progress import Progress, ProgressListener, ignore_progress
+from server.requests import Budget, RepairRequest
+from server.settings import Settings, read_settings
+from server.verification import Checks
+from skills_store.workflow.edits import render_edit
+
+__all__ = ["OpenBank", "RepairOptions", "quick_options", "run_repair_bench"]
+
+
+class OpenBank(Protocol):
+    """Opens the bank that is measured (`server.wiring.open_bank`)."""
+
+    def __call__(self, settings: Settings, *, memoise: bool) -> AbstractAsyncContextManager[Repairer]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RepairOptions:
+    """What is repaired, and with how much."""
+
+    plan: CasePlan = field(default_factory=CasePlan)
+    tasks: tuple[BenchTask, ...] | None = None
+    """Others' cases; None: the reference tasks."""
+    config: Path | None = None
+    """Configuration of the servers that others' cases call; None: the demo's servers."""
+    budget: Budget = field(default_factory=Budget)
+    memory_cases: int = 10
+    """Cases repaired once more, with and without memoised answers; 0 leaves that out."""
+    leave_out: frozenset[str] = frozenset()
+    """Servers whose tasks are left out."""
+    quick: bool = False
+    listener: ProgressListener = field(default=ignore_progress)
+
+
+def quick_options() -> RepairOptions:
+    """Return a size that ends within a minute.
+
+    sqlite is left out: every candidate of its tasks starts a process of its own.
+    """
+    return RepairOptions(
+        plan=CasePlan(singles=12, doubles=4, triples=4),
+        budget=Budget(seconds=6.0, calls=100),
+        memory_cases=4,
+        leave_out=frozenset({"sqlite"}),
+        quick=True,
+    )
+
+
+async def run_repair_bench(options: RepairOptions, open_bank: OpenBank) -> RepairBenchReport:
+    """Return how many broken workflows are repaired, and at what cost.
+
+    Raises:
+        DemoServersMissing: the servers of the reference tasks are not installed.
+        BenchError: the world stood in the way of a run.
+    """
+    started = time.perf_counter()
+    async with _prepared(options) as (tasks, settings, snapshot):
+        async with open_bank(settings, memoise=True) as bank:
+            drawn = await _drawn(tasks, snapshot, bank, options)
+            reports = [
+                await _repaired(bank, case, options, f"{number} of {len(drawn.cases)}")
+                for number, case in enumerate(drawn.cases, 1)
+            ]
+        memory = await _measured_memory(drawn.cases, settings, options, open_bank)
+    return RepairBenchReport.model_validate(
+        {
+            "quick": options.quick,
+            "seed": options.plan.seed,
+            "tasks": len(tasks),
+            "servers": sorted({server for task in tasks for server in task.servers}),
+            "versions": {**installed_versions(), **{n: metadata.version(n) for n in ("skillbank", "mcp")}},
+            "still_passing": drawn.still_passing,
+            "unplaced": drawn.unplaced,
+            "memory": memory,
+            "seconds": time.perf_counter() - started,
+            "cases": reports,
+            **tallies_of(reports),
+        }
+    )
+
+
+@asynccontextmanager
+async def _prepared(options: RepairOptions) -> AsyncGenerator[tuple[list[BenchTask], Settings, Snapshot]]:
+    chosen = reference_tasks() if options.tasks is None else list(options.tasks)
+    kept = [task for task in chosen if not options.leave_out & set(task.servers)]
+    with TemporaryDirectory(prefix="skillbank-bench-") as folder:
+        fixtures = Path(folder) / "fixtures"
+        fixtures.mkdir()
+        if options.config is None:
+            build_fixtures(fixtures)
+        tasks = [place_fixtures(task, fixtures) for task in kept]
+        settings = _settings(Path(folder), tasks, options)
+        async with open_connections(load_config(settings.config_path)) as connections:
+            snapshot = await connections.snapshot()
+        yield tasks, settings, snapshot
+
+
+def _settings(folder: Path, tasks: Sequence[BenchTask], options: RepairOptions) -> Settings:
+    config = options.config
+    if config is None:
+        document = demo_document(sorted({server for task in tasks for server in task.servers}))
+        declared = document["skillbank"]
+        assert isinstance(declared, dict)
+        config = folder / "config.json"
+        learning = {**declared, "learning": "off"}
+        config.write_text(json.dumps({**document, "skillbank": learning}), encoding="utf-8")
+    return read_settings(config=config, store=folder / "store.db")
+
+
+async def _drawn(
+    tasks: Sequence[BenchTask], snapshot: Snapshot, bank: Repairer, options: RepairOptions
+) -> Drawn:
+    options.listener(Progress("bench", "drawing cases, each run once to see that it fails"))
+    given = await given_cases(tasks, bank)
+    if given.cases or given.still_passing:
+        return given
+    return await draw_cases(tasks, snapshot, bank, options.plan)
+
+
+async def _repaired(bank: Repairer, case: Case, options: RepairOptions, place: str) -> CaseReport:
+    task = case.task
+    started = time.perf_counter()
+    request = RepairRequest(
+        task=task.task, inputs=task.inputs, checks=Checks(task.assertions), budget=options.budget
+    )
+    report = await bank.repair(case.broken, request)
+    seconds = time.perf_counter() - started
+    right = None
+    if report.status == "verified" and task.held_out:
+        passed = [
+            await holds(bank, report.workflow, held.inputs, Checks(held.assertions)) for held in task.held_out
+        ]
+        right = all(passed)
+    options.listener(Progress("bench", f"{place}: {task.id}, {', '.join(case.kinds)}: {report.status}"))
+    return CaseReport(
+        task=task.id,
+        kinds=tuple(str(kind) for kind in case.kinds),
+        details=case.details,
+        lost=case.lost,
+        seed=case.seed,
+        status=report.status,
+        right_on_held_out=right,
+        calls=report.calls,
+        candidates=report.candidates,
+        seconds=seconds,
+        edits=tuple(render_edit(edit) for edit in report.edits),
+        broken=case.broken,
+        repaired=report.workflow,
+    )
+
+
+async def _measured_memory(
+    cases: Sequence[Case], settings: Settings, options: RepairOptions, open_bank: OpenBank
+) -> MemoryMeasure | None:
+    """Repair some cases again, once with and once without memoised answers.
+
+    What runs in a process of its own is never memoised: such cases would only blur the difference.
+    """
+    effects = load_config(settings.config_path).effects
+    free = [
+        case
+        for case in cases
+        if all(effects.reset_mode(server) is Reset.NONE for server in case.task.servers)
+    ]
+    chosen = _spread_over(free, options.memory_cases)
+    if not chosen:
+        return None
+    candidates, calls, seconds = ({True: 0.0, False: 0.0} for _ in range(3))
+    for memoise in (True, False):
+        async with open_bank(settings, memoise=memoise) as bank:
+            await bank.run(chosen[0].broken, chosen[0].task.inputs, Checks(chosen[0].task.assertions))
+            for case in chosen:
+                report = await _repaired(bank, case, options, "with memory" if memoise else "without memory")
+                candidates[memoise] += report.candidates
+                calls[memoise] += report.calls
+                seconds[memoise] += report.seconds
+    return MemoryMeasure(
+        cases=len(chosen),
+        with_memory=candidates[True] / seconds[True],
+        without_memory=candidates[False] / seconds[False],
+        calls_with=int(calls[True]),
+        calls_without=int(calls[False]),
+    )
+
+
+def _spread_over(cases: Sequence[Case], count: int) -> list[Case]:
+    """Return cases at even distances, those with most faults included."""
+    if count <= 0 or not cases:
+        return []
+    step = max(1, len(cases) // count)
+    return list(cases[::-1][::step][:count])
