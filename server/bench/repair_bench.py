@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
+from typing import Protocol, cast
+
+from pydantic import JsonValue
 
 from catalog.config import load_config
 from catalog.connections import open_connections
@@ -32,7 +34,7 @@ from server.settings import Settings, read_settings
 from server.verification import Checks
 from skills_store.workflow.edits import render_edit
 
-__all__ = ["OpenBank", "RepairOptions", "quick_options", "run_repair_bench"]
+__all__ = ["OpenBank", "RepairOptions", "demo_config", "quick_options", "run_repair_bench"]
 
 
 class OpenBank(Protocol):
@@ -123,15 +125,23 @@ async def _prepared(options: RepairOptions) -> AsyncGenerator[tuple[list[BenchTa
 
 
 def _settings(folder: Path, tasks: Sequence[BenchTask], options: RepairOptions) -> Settings:
-    config = options.config
-    if config is None:
-        document = demo_document(sorted({server for task in tasks for server in task.servers}))
-        declared = document["skillbank"]
-        assert isinstance(declared, dict)
-        config = folder / "config.json"
-        learning = {**declared, "learning": "off"}
-        config.write_text(json.dumps({**document, "skillbank": learning}), encoding="utf-8")
+    config = options.config or demo_config(folder, tasks)
     return read_settings(config=config, store=folder / "store.db")
+
+
+def demo_config(folder: Path, tasks: Sequence[BenchTask]) -> Path:
+    """Write a configuration of the demo's servers that the tasks call, and return where.
+
+    Learning is off: a skill made of one case must not answer the next.
+
+    Raises:
+        DemoServersMissing: naming every server that is not installed.
+    """
+    document = demo_document(sorted({server for task in tasks for server in task.servers}))
+    document["skillbank"] = {**cast("dict[str, JsonValue]", document["skillbank"]), "learning": "off"}
+    path = folder / "config.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
 
 
 async def _drawn(
