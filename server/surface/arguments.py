@@ -56,8 +56,14 @@ _NODE: JsonSchema = {
             "description": "Literals, or references as whole strings: $inputs.name, $nodes.id.output, "
             "$item, each with an optional #/json/pointer.",
         },
-        "for_each": {"description": "Reference that yields a list: the node runs once for each $item."},
-        "when": {"description": "Reference that yields a boolean: false skips the node."},
+        "for_each": {
+            "anyOf": [_TEXT, _ANY_OBJECT],
+            "description": "Reference or selector that yields a list: the node runs once for each $item.",
+        },
+        "when": {
+            "anyOf": [_TEXT, _ANY_OBJECT, {"type": "boolean"}],
+            "description": "Reference or selector that yields a boolean: false skips the node.",
+        },
         "after": {**_STRINGS, "description": "Ids of nodes to wait for without using their output."},
         "expect": {**_STRINGS, "description": "Assertions over output, inputs and nodes."},
         "timeout_seconds": {"type": "number"},

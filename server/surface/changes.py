@@ -40,6 +40,11 @@ class ListChanges:
         self._announced: str | None = None
         self._nudged = anyio.Event()
 
+    @property
+    def sessions(self) -> int:
+        """How many handshake-era connections are open."""
+        return len(self._sessions)
+
     async def add_session(self, ctx: ServerRequestContext[Any, Any], params: NotificationParams) -> None:
         """Remember a handshake-era connection until it closes; it has just been initialized."""
         del params

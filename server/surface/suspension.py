@@ -29,7 +29,6 @@ __all__ = ["WAIT_SECONDS", "SuspendedCalls"]
 WAIT_SECONDS = 600.0
 """How long a call waits for an answer before it is given up; also the life of a request state."""
 _MOST_WAITING = 64
-"""Calls that may wait at a time; one more is told that nobody can be asked."""
 _ANSWER_KEY = "consent"
 
 Work = Callable[[AskPerson], Awaitable[types.CallToolResult]]
@@ -98,11 +97,19 @@ class SuspendedCalls:
 
     Args:
         tasks: where calls run; it outlives every request.
+        most_waiting: calls that may wait at a time; one more is told that nobody can be asked.
     """
 
-    def __init__(self, tasks: anyio.abc.TaskGroup, wait_seconds: float = WAIT_SECONDS) -> None:
+    def __init__(
+        self,
+        tasks: anyio.abc.TaskGroup,
+        *,
+        wait_seconds: float = WAIT_SECONDS,
+        most_waiting: int = _MOST_WAITING,
+    ) -> None:
         self._tasks = tasks
         self._wait_seconds = wait_seconds
+        self._most_waiting = most_waiting
         self._waiting: dict[str, _Call] = {}
 
     async def begin(
@@ -134,7 +141,7 @@ class SuspendedCalls:
             await call.settle(report)
             if call.question is None:
                 break
-            if len(self._waiting) < _MOST_WAITING:
+            if len(self._waiting) < self._most_waiting:
                 return self._suspend(call, call.question)
             call.answer(None)
         return call.result or error_result("The call was given up before it had a result.")

@@ -8,16 +8,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 
-from server.surface import BankPort, BankServer, serve_http
+from server.surface import BankServer
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # test modules of this folder share fake_bank; the folder is no package
 
-from fake_bank import FakeBank  # noqa: E402
+from fake_bank import FakeBank, served_over_http  # noqa: E402
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 LEGACY = pytest.param("legacy", marks=pytest.mark.legacy_era, id="handshake-era")
@@ -28,23 +27,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("legacy_era") is not None:
             item.add_marker(pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning"))
-
-
-@asynccontextmanager
-async def served_over_http(bank: BankPort) -> AsyncGenerator[str]:
-    """Serve a bank on a free port and yield its URL."""
-    async with anyio.create_task_group() as tasks:
-        urls: list[str] = []
-        bound = anyio.Event()
-
-        def ready(url: str) -> None:
-            urls.append(url)
-            bound.set()
-
-        tasks.start_soon(serve_http, bank, "127.0.0.1", 0, ready)
-        await bound.wait()
-        yield urls[0]
-        tasks.cancel_scope.cancel()
 
 
 @pytest.fixture(params=[LEGACY, MODERN])

@@ -5,7 +5,8 @@ Run as a program it serves itself over stdio.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import anyio
@@ -18,7 +19,7 @@ from server.execution.consent import Consent, ConsentQuestion
 from server.progress import Progress, ProgressListener
 from server.reports import RepairReport, RunReport, SkillReport, SkillsReport, ToolHit
 from server.requests import RepairRequest, SolveRequest
-from server.surface import TRACE_META_KEY, serve_stdio
+from server.surface import TRACE_META_KEY, BankPort, serve_http, serve_stdio
 from server.surface.port import UpstreamProgress
 from server.verification import Checks
 from skills_store.errors import UnknownSkill
@@ -239,6 +240,23 @@ class FakeBank:
             self.cancelled += 1
             raise
         raise AssertionError("slept for ever")
+
+
+@asynccontextmanager
+async def served_over_http(bank: BankPort) -> AsyncGenerator[str]:
+    """Serve a bank on a free port and yield its URL."""
+    async with anyio.create_task_group() as tasks:
+        urls: list[str] = []
+        bound = anyio.Event()
+
+        def ready(url: str) -> None:
+            urls.append(url)
+            bound.set()
+
+        tasks.start_soon(serve_http, bank, "127.0.0.1", 0, ready)
+        await bound.wait()
+        yield urls[0]
+        tasks.cancel_scope.cancel()
 
 
 if __name__ == "__main__":

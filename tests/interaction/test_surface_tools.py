@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (snapshots of what a client reads)
 """The tool list and single calls, in process: what needs no transport."""
 
 from __future__ import annotations

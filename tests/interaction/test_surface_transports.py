@@ -108,7 +108,7 @@ async def test_a_saved_skill_is_announced_listed_and_callable(connect, era):
     async with connect(message_handler=note) as client:
         with anyio.fail_after(15):
             if era == "legacy":
-                # A handshake-era client opens its stream for notifications on its own, some time after it connects.
+                # A handshake-era client opens its notification stream some time after it connects.
                 attempt = 0
                 while not announced.is_set():
                     attempt += 1
