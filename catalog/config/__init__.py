@@ -1,10 +1,11 @@
 """Which tool servers are configured, how they are started, and what the operator said of them."""
 
 from catalog.config.document import ConfigDocument, read_document
-from catalog.config.edit import with_allow, with_effects, with_reset, with_server
+from catalog.config.edit import with_allow, with_effects, with_reset, with_server, without_profile
 from catalog.config.files import load_config, save_config
-from catalog.config.formats import parse_config
+from catalog.config.formats import name_problem, parse_config, parse_profile, parse_servers
 from catalog.config.model import Config, Learning, ServerSpec, Transport, expand
+from catalog.config.secrets import secrets_of
 
 __all__ = [
     "Config",
@@ -14,11 +15,16 @@ __all__ = [
     "Transport",
     "expand",
     "load_config",
+    "name_problem",
     "parse_config",
+    "parse_profile",
+    "parse_servers",
     "read_document",
     "save_config",
+    "secrets_of",
     "with_allow",
     "with_effects",
     "with_reset",
     "with_server",
+    "without_profile",
 ]

@@ -97,7 +97,7 @@ def parse_document(text: str, path: Path) -> ConfigDocument:
 
 def _parse_toml(text: str, path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
+        return json.loads(json.dumps(tomllib.loads(text), default=str))
     except tomllib.TOMLDecodeError as error:
         at = re.search(r"at line (\d+)", str(error))
         line = int(at.group(1)) if at else None

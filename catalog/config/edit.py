@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import cast
 
 from catalog.canonical import JsonValue
 from catalog.config.formats import SERVER_KEYS
 from catalog.effects import Effect, Reset
 
-__all__ = ["with_allow", "with_effects", "with_reset", "with_server"]
+__all__ = ["with_allow", "with_effects", "with_reset", "with_server", "without_profile"]
 
 Document = Mapping[str, JsonValue]
 
@@ -48,12 +48,24 @@ def with_reset(document: Document, server: str, mode: Reset) -> dict[str, JsonVa
     return changed
 
 
-def with_allow(document: Document, server: str, patterns: Iterable[str]) -> dict[str, JsonValue]:
-    """Return the document with tools that plans may run once without asking added to a server's."""
+def with_allow(
+    document: Document, server: str, pattern: str, *, allowed: bool = True
+) -> dict[str, JsonValue]:
+    """Return the document with consent to first runs of a server's tools given or taken back."""
     changed = copy.deepcopy(dict(document))
     allow = _table(changed, "skillbank", "allow")
-    kept = cast("list[JsonValue]", allow.get(server, []))
-    allow[server] = [*kept, *(pattern for pattern in patterns if pattern not in kept)]
+    others = [other for other in cast("list[JsonValue]", allow.get(server, [])) if other != pattern]
+    allow[server] = [*others, pattern] if allowed else others
+    return changed
+
+
+def without_profile(document: Document, server: str) -> dict[str, JsonValue]:
+    """Return the document with all that was said of a server's tools taken out."""
+    changed = copy.deepcopy(dict(document))
+    for key in ("effects", "reset", "allow"):
+        own = changed.get("skillbank")
+        if isinstance(own, dict) and isinstance(table := own.get(key), dict):
+            table.pop(server, None)
     return changed
 
 

@@ -27,7 +27,7 @@ from catalog.config.document import ConfigDocument, KeyPath
 from catalog.config.model import Config, Learning, ServerSpec, Transport
 from catalog.effects import Effect, EffectTable, Reset
 
-__all__ = ["SERVER_KEYS", "name_problem", "parse_config", "parse_servers"]
+__all__ = ["SERVER_KEYS", "name_problem", "parse_config", "parse_profile", "parse_servers"]
 
 SERVER_KEYS = ("mcpServers", "servers", "mcp_servers")
 """Where the known hosts keep their servers: Claude and Cursor, VS Code, Codex."""
@@ -104,6 +104,16 @@ def parse_config(document: ConfigDocument) -> Config:
         path=document.path,
         document=document.data,
     )
+
+
+def parse_profile(document: ConfigDocument) -> EffectTable:
+    """Return the effect table of a document that is what the `skillbank` key holds.
+
+    Raises:
+        ConfigError: names file, line and key.
+    """
+    own = _validated(_Own, document, document.data, ())
+    return EffectTable(effects=own.effects, reset=own.reset, allow=own.allow)
 
 
 def parse_servers(document: ConfigDocument) -> dict[str, ServerSpec]:

@@ -21,6 +21,7 @@ from catalog.config import (
     with_effects,
     with_reset,
     with_server,
+    without_profile,
 )
 from catalog.config.document import json_lines, parse_document
 from catalog.effects import Effect, Reset
@@ -391,7 +392,7 @@ def test_a_change_and_a_rewrite_keep_every_unknown_key(tmp_path_factory, outer, 
     }
     path = tmp_path_factory.mktemp("round") / "c.json"
     changed = with_effects(document, name, {"b": Effect.PURE})
-    changed = with_allow(with_reset(changed, name, Reset.PROCESS), name, ["c"])
+    changed = with_allow(with_reset(changed, name, Reset.PROCESS), name, "c")
     save_config(with_server(changed, f"{name}2", {"command": "y"}), path)
     config = load_config(path)
     assert {key: config.document[key] for key in outer} == outer
@@ -442,3 +443,25 @@ def test_a_servers_key_that_is_there_is_used_and_effects_can_replace():
         "effects": {"a": {"b": "pure"}}
     }
     assert changed == {"servers": {"a": {"command": "x"}}}
+
+
+def test_consent_is_given_once_and_can_be_taken_back():
+    once = with_allow({}, "a", "send")
+    assert with_allow(once, "a", "send") == once == {"skillbank": {"allow": {"a": ["send"]}}}
+    assert with_allow(once, "a", "send", allowed=False) == {"skillbank": {"allow": {"a": []}}}
+
+
+def test_a_date_in_toml_is_text():
+    config = config_of('[mcp_servers.it]\ncommand = "x"\nsince = 2026-01-05\n', "config.toml")
+    assert config.document["mcp_servers"] == {"it": {"command": "x", "since": "2026-01-05"}}
+
+
+def test_all_that_was_said_of_a_server_can_be_taken_out():
+    said = with_allow(with_reset(with_effects({}, "a", {"*": Effect.PURE}), "a", Reset.PROCESS), "a", "x")
+    kept = with_effects(said, "b", {"*": Effect.READ})
+    assert without_profile(kept, "a")["skillbank"] == {
+        "effects": {"b": {"*": "read"}},
+        "reset": {},
+        "allow": {},
+    }
+    assert without_profile({"x": 1}, "a") == {"x": 1}

@@ -1,0 +1,87 @@
+"""The `skillbank` command: its groups, and the one place where an error becomes an exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import click
+
+from server.cli import effects, init, servers, service, skills, workflows
+from server.cli.errors import FAILED, Failure, failure_of
+from server.cli.ports import Wiring, product_wiring
+
+__all__ = ["app", "main"]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(version("skillbank"), prog_name="skillbank")
+def app() -> None:
+    """Gets better at your tools: runs, repairs and compiles workflows of tool calls into MCP tools.
+
+    \b
+    Start here:
+      skillbank demo                               see all of it on real tool servers
+      skillbank init                               take over the servers your editor has
+      skillbank add clock -- mcp-server-time       or add one yourself
+      skillbank serve                              offer the bank to your MCP client
+
+    Every command takes --config, --store and --json. Exit codes: 0 done; 1 failed or unverified;
+    2 misuse; 3 needs approval; 4 only the world stood in the way; 130 interrupted.
+    """
+
+
+for _command in (
+    init.init,
+    servers.add,
+    servers.doctor,
+    effects.effects,
+    workflows.check,
+    workflows.run,
+    workflows.repair,
+    workflows.solve,
+    skills.skills,
+    service.serve,
+    service.demo,
+    service.bench,
+):
+    app.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None, wiring: Wiring | None = None) -> int:
+    """Carry out a command line and return the exit code.
+
+    Args:
+        arguments: without the program's name; None: those of this process.
+        wiring: the parts to stand on; None: the product's.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = app.main(given, prog_name="skillbank", standalone_mode=False, obj=wiring or product_wiring())
+    except BaseException as error:
+        return _tell(error, as_json=_wants_json(given))
+    return code if isinstance(code, int) else 0
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in own
+
+
+def _tell(error: BaseException, *, as_json: bool) -> int:
+    """Print what went wrong and return its exit code; a defect of ours keeps its traceback."""
+    failure = failure_of(error)
+    if failure is None and not (as_json and isinstance(error, Exception)):
+        raise error
+    if failure is None:
+        traceback.print_exception(error)
+        failure = Failure("internal", f"{type(error).__name__}: {error}", FAILED)
+    if as_json:
+        click.echo(failure.to_report().model_dump_json(indent=2, exclude_none=True))
+    elif isinstance(error, click.ClickException):
+        error.show()
+    else:
+        click.echo(f"skillbank: {failure.message}", err=True)
+    return failure.exit_code

@@ -1,0 +1,85 @@
+"""What went wrong, as a person or a program reading `--json` is told: kind, message, exit code.
+
+Exit codes: `CONTRACTS`, Statuses and exits. What a run came to is a report and no error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from catalog.errors import CatalogError, ConfigError, SchemaRejected, ServerUnavailable
+from catalog.plain_text import plain_text
+from server.bench.errors import BenchError
+from server.reports import ErrorDetail, ErrorReport
+from skills_store.errors import (
+    IllegalTransition,
+    MalformedWorkflow,
+    StoreError,
+    StoreUnusable,
+    UnknownSkill,
+    VersionConflict,
+)
+
+__all__ = ["CANCELLED", "Failure", "failure_of"]
+
+FAILED, MISUSE, WORLD, INTERRUPTED = 1, 2, 4, 130
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a command was not carried out."""
+
+    kind: str
+    message: str
+    exit_code: int
+    pointer: str | None = None
+
+    def to_report(self) -> ErrorReport:
+        """Return it under the stable keys."""
+        return ErrorReport(error=ErrorDetail(kind=self.kind, message=self.message, pointer=self.pointer))
+
+
+CANCELLED = Failure("cancelled", "interrupted", INTERRUPTED)
+
+
+def failure_of(error: BaseException) -> Failure | None:
+    """Return what to tell of an error, or None when it is a defect of ours."""
+    match error:
+        case BaseExceptionGroup():
+            found = [failure_of(inner) for inner in error.exceptions]
+            return found[0] if all(found) and found else None
+        case KeyboardInterrupt() | click.Abort():
+            return CANCELLED
+        case click.ClickException():
+            return Failure("misuse", error.format_message(), MISUSE)
+        case CatalogError() | StoreError() | BenchError():
+            return _typed(error)
+        case _:
+            return None
+
+
+def _typed(error: CatalogError | StoreError | BenchError) -> Failure:
+    message = plain_text(str(error))
+    match error:
+        case ConfigError():
+            return Failure("invalid_config", message, MISUSE)
+        case SchemaRejected():
+            return Failure("schema_rejected", message, MISUSE)
+        case UnknownSkill():
+            return Failure("unknown_skill", message, MISUSE)
+        case IllegalTransition():
+            return Failure("illegal_transition", message, MISUSE)
+        case MalformedWorkflow():
+            return Failure("malformed", message, FAILED, error.faults[0].pointer if error.faults else None)
+        case VersionConflict():
+            return Failure("version_conflict", message, FAILED)
+        case StoreUnusable():
+            return Failure("store_unusable", message, FAILED)
+        case ServerUnavailable():
+            return Failure("server_unavailable", message, WORLD)
+        case BenchError():
+            return Failure("bench", message, MISUSE)
+        case CatalogError() | StoreError():
+            return Failure("failed", message, FAILED)

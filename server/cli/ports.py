@@ -1,0 +1,183 @@
+"""What the command line asks of the rest: the seam between commands and use cases.
+
+`server.wiring.open_bank` and its `Bank` implement it. The product's parts are imported when a
+command needs them, so that help and mistakes answer at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from pydantic import JsonValue
+
+from catalog.config import ServerSpec
+from server.onboarding import Probed, probe_servers, remember_tools
+from server.progress import ProgressListener, ignore_progress
+from server.reports import (
+    CheckReport,
+    DoctorReport,
+    EffectsReport,
+    RepairReport,
+    RunReport,
+    SkillReport,
+    SkillsReport,
+    TestReport,
+)
+from server.settings import Settings
+from skills_store.skill import Skill
+
+if TYPE_CHECKING:
+    from server.execution.consent import Consent
+    from server.requests import RepairRequest, SolveRequest
+    from server.verification import Checks
+
+__all__ = ["BankPort", "OpenBank", "Wiring", "product_wiring"]
+
+
+class BankPort(Protocol):
+    """The use cases a person can reach.
+
+    Methods raise the typed errors of `catalog.errors` and `skills_store.errors`; what a run came
+    to is a report, never an error.
+    """
+
+    async def check(self, document: object, connect: bool = False) -> CheckReport:
+        """Return the static faults of a document, against the stored snapshot or a fresh one."""
+        ...
+
+    async def run(
+        self, document: object, inputs: Mapping[str, JsonValue], checks: Checks, allow: tuple[str, ...] = ()
+    ) -> RunReport:
+        """Check and execute a workflow document."""
+        ...
+
+    async def repair(self, document: object, request: RepairRequest) -> RepairReport:
+        """Execute a workflow document and repair it until it passes its checks."""
+        ...
+
+    async def solve(self, task: str, request: SolveRequest) -> RepairReport:
+        """Plan, run and repair a task given in words."""
+        ...
+
+    async def list_skills(self) -> SkillsReport:
+        """Return every skill's head, ordered by name."""
+        ...
+
+    async def show_skill(self, name: str, version: int | None = None) -> Skill:
+        """Return a skill, its head where no version is given. Raises UnknownSkill."""
+        ...
+
+    async def run_skill(
+        self, name: str, arguments: Mapping[str, JsonValue], version: int | None = None
+    ) -> RunReport:
+        """Run a skill. Raises UnknownSkill."""
+        ...
+
+    async def test_skill(self, name: str) -> TestReport:
+        """Run a skill's replay tests again. Raises UnknownSkill."""
+        ...
+
+    async def rollback(self, name: str, version: int) -> SkillReport:
+        """Make an earlier version the head. Raises UnknownSkill or VersionConflict."""
+        ...
+
+    async def retire(self, name: str, reason: str) -> SkillReport:
+        """Take a skill out of use; it stays readable. Raises UnknownSkill or IllegalTransition."""
+        ...
+
+    async def doctor(self) -> DoctorReport:
+        """Connect to every configured server and say how it is."""
+        ...
+
+    async def list_effects(self) -> EffectsReport:
+        """Return the effect class of every known tool with where it comes from."""
+        ...
+
+
+class OpenBank(Protocol):
+    """Opens the bank of some settings; leaving the context ends every server it started."""
+
+    def __call__(
+        self, settings: Settings, *, consent: Consent, progress: ProgressListener
+    ) -> AbstractAsyncContextManager[BankPort]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """The parts a command line stands on; a test gives its own.
+
+    The defaults are the product's, imported when they are called.
+    """
+
+    open_bank: OpenBank
+    probe: Callable[[Sequence[ServerSpec], Settings], Awaitable[list[Probed]]]
+    """Start each server once, list its tools, and end it."""
+    remember: Callable[[Sequence[Probed], Settings], None]
+    """Keep the listed tools in the store, so that `check` knows them without connecting."""
+    consent: Callable[[bool], Consent]
+    """Who is asked about calls that are not free, given whether a person is at a terminal."""
+    serve: Callable[[Settings, tuple[str, int] | None], Awaitable[None]]
+    """Offer the bank to MCP clients until they are gone: over HTTP at an address, or over stdio."""
+    run_demo: Callable[[bool, Path | None], Awaitable[int]]
+    """Given whether to print JSON and a folder to keep everything in; returns the exit code."""
+    run_bench: Callable[[str, bool, bool, Path | None], Awaitable[int]]
+    """Given name, whether quick, whether to print JSON, and a file of tasks; returns the exit code."""
+    is_interactive: Callable[[], bool]
+    """Whether a person can be asked."""
+
+
+def product_wiring() -> Wiring:
+    """Return the parts of the product."""
+    return Wiring(
+        open_bank=_open_bank,
+        probe=probe_servers,
+        remember=remember_tools,
+        consent=_consent,
+        serve=_serve,
+        run_demo=_run_demo,
+        run_bench=_run_bench,
+        is_interactive=lambda: sys.stdin.isatty() and sys.stderr.isatty(),
+    )
+
+
+def _open_bank(
+    settings: Settings, *, consent: Consent, progress: ProgressListener
+) -> AbstractAsyncContextManager[BankPort]:
+    from server.wiring import open_bank
+
+    return open_bank(settings, consent=consent, progress=progress)
+
+
+def _consent(interactive: bool) -> Consent:
+    from server.execution.consent import NoConsent, TerminalConsent
+
+    return TerminalConsent() if interactive else NoConsent()
+
+
+async def _serve(settings: Settings, address: tuple[str, int] | None) -> None:
+    from server.execution.consent import NoConsent
+    from server.surface import serve_http, serve_stdio
+    from server.wiring import open_bank
+
+    async with open_bank(settings, consent=NoConsent(), progress=ignore_progress) as bank:
+        if address is None:
+            await serve_stdio(bank)
+        else:
+            await serve_http(bank, *address)
+
+
+async def _run_demo(as_json: bool, keep: Path | None) -> int:
+    from server.demo import run_demo
+
+    return await run_demo(as_json=as_json, keep=keep)
+
+
+async def _run_bench(name: str, quick: bool, as_json: bool, tasks: Path | None) -> int:
+    from server.bench import run_bench
+
+    return await run_bench(name, quick=quick, as_json=as_json, tasks=tasks)

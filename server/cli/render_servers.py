@@ -1,0 +1,133 @@
+"""Draws servers for a person: how they are, what their tools do, what would be started."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from catalog.effects import Effect, Reset
+from server.cli.answers import AddedServer, InitReport
+from server.cli.render import plain, table
+from server.host_files import ImportPlan
+from server.onboarding import ServerProposal
+from server.reports import DoctorReport, EffectsReport
+
+__all__ = ["render_added", "render_doctor", "render_effects", "render_init", "render_plan", "render_proposal"]
+
+_EFFECT_STYLE = {
+    Effect.PURE: "green",
+    Effect.READ: "green",
+    Effect.WRITE: "yellow",
+    Effect.UNKNOWN: "red",
+}
+_STATUS_STYLE = {"ok": "green", "problems": "yellow", "unreachable": "red"}
+
+
+def render_doctor(console: Console, report: DoctorReport) -> None:
+    """Draw the answer of `doctor`."""
+    for title, path in (("config", report.config), ("store", report.store)):
+        console.print(Text.assemble((f"{title}  ", "dim"), plain(path or "none")), soft_wrap=True)
+    if report.servers:
+        drawn = table("server", "status", "transport", "protocol", "tools", "classified", "reset", "s")
+        for server in report.servers:
+            drawn.add_row(
+                plain(server.name, "bold"),
+                Text(server.status, _STATUS_STYLE[server.status]),
+                server.transport,
+                plain(server.era or "-"),
+                str(server.tools),
+                str(server.classified),
+                server.reset.value,
+                f"{server.seconds:.1f}",
+            )
+        console.print(drawn)
+    else:
+        console.print("no servers: take some over with skillbank init, or add one with skillbank add")
+    for server in report.servers:
+        for problem in server.problems:
+            console.print(Text.assemble(plain(server.name, "bold"), ": ", plain(problem)), soft_wrap=True)
+    for problem in report.problems:
+        console.print(plain(problem, "yellow"), soft_wrap=True)
+
+
+def render_effects(console: Console, report: EffectsReport) -> None:
+    """Draw effect classes with where they come from, and the reset mode of each server."""
+    drawn = table("tool", "class", "why")
+    for effect in report.effects:
+        drawn.add_row(
+            plain(f"{effect.server}/{effect.tool}"),
+            Text(effect.effect.value, _EFFECT_STYLE[effect.effect]),
+            plain(effect.reason, "dim"),
+        )
+    if report.effects:
+        console.print(drawn)
+    else:
+        console.print("no tools are known yet: skillbank doctor asks the servers", style="dim")
+    for server, mode in sorted(report.reset.items()):
+        console.print(Text.assemble(plain(server), f"  reset: {mode.value}"), soft_wrap=True)
+
+
+def render_proposal(console: Console, proposal: ServerProposal) -> None:
+    """Draw what the tools of a server are thought to do, each with its reason."""
+    console.print(Text.assemble("\n", plain(proposal.server, "bold"), f", {len(proposal.effects)} tools"))
+    drawn = table("tool", "class", "why")
+    for effect in proposal.effects:
+        drawn.add_row(
+            plain(effect.tool),
+            Text(effect.effect.value, _EFFECT_STYLE[effect.effect]),
+            plain(effect.reason, "dim"),
+        )
+    console.print(drawn)
+    console.print(
+        Text.assemble(f"reset: {proposal.reset.value}  ", plain(proposal.reset_reason, "dim")), soft_wrap=True
+    )
+
+
+def render_plan(console: Console, plan: ImportPlan) -> None:
+    """Draw what each server would start, before anything is started."""
+    if plan.servers:
+        drawn = table("server", "would start", "from")
+        for server in plan.servers:
+            off = " (disabled)" if server.spec.disabled else ""
+            drawn.add_row(
+                plain(server.spec.name, "bold"),
+                plain(f"{server.spec.launch}{off}"),
+                plain(server.file.path, "dim"),
+            )
+        console.print(drawn)
+    for skipped in plan.skipped:
+        console.print(
+            Text.assemble(
+                "skipped ",
+                plain(skipped.name, "bold"),
+                " of ",
+                plain(f"{skipped.file.path}: {skipped.reason}"),
+            ),
+            soft_wrap=True,
+        )
+
+
+def render_added(console: Console, added: AddedServer) -> None:
+    """Draw the answer of `add`."""
+    known = sum(effect.effect != "unknown" for effect in added.effects) if added.kept else 0
+    reset = added.reset if added.kept else Reset.NONE
+    console.print(
+        Text.assemble(
+            "added ",
+            plain(added.server, "bold"),
+            f": {len(added.tools)} tools, {known} classified, reset {reset.value}",
+        ),
+        soft_wrap=True,
+    )
+    for problem in added.problems:
+        console.print(Text.assemble("  ", plain(problem, "yellow")), soft_wrap=True)
+
+
+def render_init(console: Console, report: InitReport) -> None:
+    """Draw the answer of `init`."""
+    for added in report.imported:
+        render_added(console, added)
+    if report.imported:
+        console.print(Text.assemble("in ", plain(report.config)), soft_wrap=True)
+    elif not report.planned:
+        console.print("nothing to take over; add a server with: skillbank add NAME -- COMMAND ARGS")

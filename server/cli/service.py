@@ -1,0 +1,82 @@
+"""Commands that run the whole: serve, demo, bench."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from server.cli.options import EXISTING, session_command
+from server.cli.session import Session
+
+__all__ = ["bench", "demo", "serve"]
+
+
+class _Address(click.ParamType[tuple[str, int]]):
+    """HOST:PORT, the host in brackets when it is an IPv6 address."""
+
+    name = "host:port"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[str, int]:
+        host, colon, port = str(value).rpartition(":")
+        bare = host.removeprefix("[").removesuffix("]")
+        if not (colon and bare and port.isascii() and port.isdigit() and int(port) < 65_536):
+            self.fail(f"{value!r} is not HOST:PORT", param, ctx)
+        return bare, int(port)
+
+
+@click.command()
+@click.option("--http", "address", type=_Address(), metavar="HOST:PORT", help="Over HTTP. Default: stdio.")
+@session_command
+def serve(session: Session, *, address: tuple[str, int] | None) -> int:
+    """Offer the bank as an MCP server, over stdio unless --http says where.
+
+    \b
+    Examples:
+      skillbank serve
+      skillbank serve --http 127.0.0.1:8765
+    In an MCP client's configuration:
+      {"mcpServers": {"skillbank": {"command": "skillbank", "args": ["serve"]}}}
+    """
+    session.run(lambda: session.wiring.serve(session.settings, address))
+    return 0
+
+
+@click.command()
+@click.option(
+    "--keep",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Keep configuration and store of the demo there. Default: a temporary folder.",
+)
+@session_command
+def demo(session: Session, *, keep: Path | None) -> int:
+    """See all of it on real tool servers, with no model and no key.
+
+    Repairs a workflow that fails, verifies it, compiles it to a skill and calls that as a client
+    would, with other arguments. Needs the servers of: pip install 'skillbank[demo]'. Your own
+    configuration and store are not touched.
+    """
+    return session.run(lambda: session.wiring.run_demo(session.as_json, keep))
+
+
+@click.command()
+@click.argument("name", default="repair")
+@click.option("--quick", is_flag=True, help="A smaller size that ends within a minute; says so.")
+@click.option("--tasks", type=EXISTING, metavar="FILE", help="Your own cases, in the published format.")
+@session_command
+def bench(session: Session, *, name: str, quick: bool, tasks: Path | None) -> int:
+    """Measure the bank on real tool servers and print the numbers.
+
+    \b
+    Examples:
+      skillbank bench repair --quick
+      skillbank bench repair --tasks mine.json --json
+    """
+    return session.run(lambda: session.wiring.run_bench(name, quick, session.as_json, tasks))

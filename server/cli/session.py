@@ -1,0 +1,118 @@
+"""One command being carried out: its settings, its two streams, and the bank it opens.
+
+Results go to stdout, as a person reads them or as JSON; everything else goes to stderr.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, TextIO, TypeVar
+
+import anyio
+import click
+from pydantic import BaseModel
+from rich.console import Console
+
+from catalog.plain_text import plain_text
+from server.cli.ports import BankPort, Wiring
+from server.cli.progress import ProgressLine
+from server.settings import Settings
+
+if TYPE_CHECKING:
+    from server.execution.consent import Consent, ConsentQuestion
+
+__all__ = ["Session", "open_session"]
+
+_T = TypeVar("_T")
+_R = TypeVar("_R", bound=BaseModel)
+
+_PIPED_WIDTH = 140
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a command works with."""
+
+    settings: Settings
+    wiring: Wiring
+    as_json: bool
+    out: Console
+    err: Console
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a person can be asked something."""
+        return not self.as_json and self.wiring.is_interactive()
+
+    def show(self, report: _R, render: Callable[[Console, _R], None]) -> None:
+        """Print a report on stdout: its JSON, or as `render` draws it."""
+        if self.as_json:
+            click.echo(report.model_dump_json(indent=2))
+        else:
+            render(self.out, report)
+
+    def say(self, message: str) -> None:
+        """Print a line for a person on stderr."""
+        self.err.print(plain_text(message), markup=False, highlight=False, soft_wrap=True)
+
+    def confirm(self, question: str, *, default: bool = True) -> bool:
+        """Ask a person yes or no on the terminal."""
+        return click.confirm(question, default=default, err=True)
+
+    def run(self, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Run something async to its end; an interrupt cancels it and waits for its cleanup."""
+        with _termination_as_interrupt():
+            return anyio.run(work)
+
+    def with_bank(self, use: Callable[[BankPort], Awaitable[_T]]) -> _T:
+        """Open the bank, use it, close it, with progress on stderr meanwhile."""
+
+        async def work() -> _T:
+            with ProgressLine(self.err) as line:
+                consent = _PausingProgress(self.wiring.consent(self.interactive), line)
+                async with self.wiring.open_bank(self.settings, consent=consent, progress=line) as bank:
+                    return await use(bank)
+
+        return self.run(work)
+
+
+def open_session(settings: Settings, wiring: Wiring, *, as_json: bool) -> Session:
+    """Return a session on this process's streams."""
+    return Session(settings, wiring, as_json, out=_console(sys.stdout), err=_console(sys.stderr))
+
+
+def _console(stream: TextIO) -> Console:
+    width = None if stream.isatty() else _PIPED_WIDTH
+    return Console(file=stream, width=width, highlight=False, emoji=False)
+
+
+@dataclass(frozen=True)
+class _PausingProgress:
+    """Asks as another does, with the progress line out of the way."""
+
+    asked: Consent
+    line: ProgressLine
+
+    async def ask(self, question: ConsentQuestion) -> bool | None:
+        with self.line.paused():
+            return await self.asked.ask(question)
+
+
+@contextmanager
+def _termination_as_interrupt() -> Generator[None]:
+    """Make a termination signal end the work as Ctrl-C does: cancelled, and cleaned up after."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

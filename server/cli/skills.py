@@ -1,0 +1,100 @@
+"""Commands on skills: list, show, run, test, rollback, retire."""
+
+from __future__ import annotations
+
+import functools
+
+import click
+from pydantic import JsonValue
+
+from server.cli.options import inputs_option, session_command
+from server.cli.render import render_run
+from server.cli.render_skills import render_skill, render_skill_moved, render_skills, render_tests
+from server.cli.session import Session
+from server.reports import exit_code
+
+__all__ = ["skills"]
+
+
+@click.group()
+def skills() -> None:
+    """Look at skills, run and test them, take back a version, or retire one."""
+
+
+@skills.command("list")
+@session_command
+def list_skills(session: Session) -> int:
+    """List every skill with its state, inputs and how often it was right."""
+    report = session.with_bank(lambda bank: bank.list_skills())
+    session.show(report, render_skills)
+    return 0
+
+
+@skills.command("show")
+@click.argument("name")
+@click.option("--version", type=click.IntRange(min=1), help="Which version. Default: the one in use.")
+@session_command
+def show(session: Session, *, name: str, version: int | None) -> int:
+    """Show skill NAME: state and reason, signature, graph, evidence, tests and pinned tools."""
+    report = session.with_bank(lambda bank: bank.show_skill(name, version))
+    session.show(report, render_skill)
+    return 0
+
+
+@skills.command("run")
+@click.argument("name")
+@inputs_option
+@click.option("--version", type=click.IntRange(min=1), help="Which version. Default: the one in use.")
+@click.option("--trace", is_flag=True, help="Show each executed step.")
+@session_command
+def run(
+    session: Session, *, name: str, inputs: dict[str, JsonValue], version: int | None, trace: bool
+) -> int:
+    """Run skill NAME on inputs and print its outputs.
+
+    \b
+    Example:
+      skillbank skills run celsius_to_fahrenheit --inputs '{"celsius": 21}'
+    """
+    report = session.with_bank(lambda bank: bank.run_skill(name, inputs, version))
+    session.show(report, functools.partial(render_run, trace=trace))
+    return exit_code(report.status, report.faults)
+
+
+@skills.command("test")
+@click.argument("name")
+@session_command
+def test(session: Session, *, name: str) -> int:
+    """Run the replay tests of skill NAME again; exit code 1 when one does not pass."""
+    report = session.with_bank(lambda bank: bank.test_skill(name))
+    session.show(report, render_tests)
+    return 0 if report.passed else 1
+
+
+@skills.command("rollback")
+@click.argument("name")
+@click.argument("version", type=click.IntRange(min=1))
+@session_command
+def rollback(session: Session, *, name: str, version: int) -> int:
+    """Put VERSION of skill NAME back in use; later versions stay readable.
+
+    \b
+    Example:
+      skillbank skills rollback celsius_to_fahrenheit 1
+    """
+    report = session.with_bank(lambda bank: bank.rollback(name, version))
+    session.show(report, render_skill_moved)
+    return 0
+
+
+@skills.command("retire")
+@click.argument("name")
+@click.option(
+    "--reason", default="retired by a person", show_default=True, metavar="TEXT", help="Kept with it."
+)
+@session_command
+def retire(session: Session, *, name: str, reason: str) -> int:
+    """Take skill NAME out of use; it stays readable."""
+    report = session.with_bank(lambda bank: bank.retire(name, reason))
+    session.show(report, render_skill_moved)
+    return 0

@@ -1,0 +1,171 @@
+"""Commands on a workflow or a task: check, run, repair, solve."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+
+import click
+from pydantic import JsonValue
+
+from server.cli.options import (
+    DOCUMENT,
+    allow_option,
+    budget_options,
+    check_options,
+    inputs_option,
+    save_option,
+    session_command,
+)
+from server.cli.render import render_check, render_repair, render_run
+from server.cli.session import Session
+from server.reports import RepairReport, Route, exit_code
+from server.requests import Budget, RepairRequest, SolveRequest
+from server.verification import Checks
+
+__all__ = ["check", "repair", "run", "solve"]
+
+_trace_option = click.option("--trace", is_flag=True, help="Show each executed step.")
+_output_option = click.option(
+    "--output",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="Write the best workflow found to this file.",
+)
+
+
+@click.command()
+@click.argument("workflow", type=DOCUMENT)
+@click.option("--connect", is_flag=True, help="Ask the servers for their tools; otherwise as last seen.")
+@session_command
+def check(session: Session, *, workflow: bytes, connect: bool) -> int:
+    """List every static fault of WORKFLOW (a file, or - for stdin) with its place.
+
+    Exit code 1 when there are any.
+
+    \b
+    Example:
+      skillbank check convert.json --connect
+    """
+    report = session.with_bank(lambda bank: bank.check(workflow, connect=connect))
+    session.show(report, render_check)
+    return 1 if report.faults else 0
+
+
+@click.command()
+@click.argument("workflow", type=DOCUMENT)
+@inputs_option
+@check_options
+@allow_option
+@_trace_option
+@session_command
+def run(
+    session: Session,
+    *,
+    workflow: bytes,
+    inputs: dict[str, JsonValue],
+    checks: Checks,
+    allow: tuple[str, ...],
+    trace: bool,
+) -> int:
+    """Execute WORKFLOW (a file, or - for stdin) and print its outputs.
+
+    \b
+    Example:
+      skillbank run convert.json --inputs '{"celsius": 21}' \\
+          --assert 'output.fahrenheit == `69.8`' --trace
+    """
+    report = session.with_bank(lambda bank: bank.run(workflow, inputs, checks, allow))
+    session.show(report, functools.partial(render_run, trace=trace))
+    return exit_code(report.status, report.faults)
+
+
+@click.command()
+@click.argument("workflow", type=DOCUMENT)
+@click.option("--task", metavar="TEXT", help="The task in your words: what the workflow is for.")
+@inputs_option
+@check_options
+@budget_options
+@save_option
+@allow_option
+@_output_option
+@_trace_option
+@session_command
+def repair(
+    session: Session,
+    *,
+    workflow: bytes,
+    task: str | None,
+    inputs: dict[str, JsonValue],
+    checks: Checks,
+    budget: Budget,
+    save: str | None,
+    allow: tuple[str, ...],
+    output: Path | None,
+    trace: bool,
+) -> int:
+    """Repair WORKFLOW by typed edits until it runs and passes its checks.
+
+    Shows the faults, the edits, the difference and the result. The file itself is not changed.
+    What may change something in the world is never repeated.
+
+    \b
+    Example:
+      skillbank repair convert.json --task 'Convert 21 degrees Celsius to Fahrenheit' \\
+          --assert 'approx(output.fahrenheit, `69.8`, `0.01`)' --save celsius_to_fahrenheit
+    """
+    request = RepairRequest(task=task, inputs=inputs, checks=checks, budget=budget, save=save, allow=allow)
+    report = session.with_bank(lambda bank: bank.repair(workflow, request))
+    return _finish(session, report, output=output, trace=trace)
+
+
+@click.command()
+@click.argument("task")
+@inputs_option
+@check_options
+@budget_options
+@save_option
+@click.option(
+    "--route",
+    type=click.Choice(["direct", "seeded", "dynamic"]),
+    help="Run a skill, plan with one in view, or plan from scratch. Default: by what the bank knows.",
+)
+@allow_option
+@_output_option
+@_trace_option
+@session_command
+def solve(
+    session: Session,
+    *,
+    task: str,
+    inputs: dict[str, JsonValue],
+    checks: Checks,
+    budget: Budget,
+    save: str | None,
+    route: Route | None,
+    allow: tuple[str, ...],
+    output: Path | None,
+    trace: bool,
+) -> int:
+    """Solve TASK, said in words: plan, run, repair, and on verified success compile to a skill.
+
+    \b
+    Example:
+      skillbank solve 'What time is it in Tokyo when it is 09:30 in Berlin?' \\
+          --assert 'contains(output.time, `"17:30"`)'
+    """
+    request = SolveRequest(inputs=inputs, checks=checks, budget=budget, save=save, route=route, allow=allow)
+    report = session.with_bank(lambda bank: bank.solve(task, request))
+    return _finish(session, report, output=output, trace=trace)
+
+
+def _finish(session: Session, report: RepairReport, *, output: Path | None, trace: bool) -> int:
+    session.show(report, functools.partial(render_repair, trace=trace))
+    if output is not None:
+        try:
+            output.write_text(json.dumps(report.workflow, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        except OSError as error:
+            raise click.FileError(str(output), error.strerror or "") from error
+        session.say(f"wrote {output}")
+    return exit_code(report.status, report.faults)

@@ -1,0 +1,96 @@
+"""serve, demo, bench, and what the command line says of itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from server.bench.errors import DemoServersMissing
+from server.cli.app import app
+
+
+def leaves(command=app, path=()):
+    """Every command that does something, by its words."""
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from leaves(inner, (*path, name))
+    else:
+        yield path
+
+
+COMMANDS = sorted(leaves())
+
+
+def test_the_commands_are_these():
+    assert [" ".join(path) for path in COMMANDS] == [
+        *("add", "bench", "check", "demo", "doctor", "effects list", "effects set", "init", "repair"),
+        *("run", "serve", "skills list", "skills retire", "skills rollback", "skills run"),
+        *("skills show", "skills test", "solve"),
+    ]
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_command_has_help_and_the_common_options(cli, path):
+    ran = cli.bare(*path, "--help")
+    assert (ran.code, ran.err) == (0, "")
+    for option in ("--config", "--store", "--json"):
+        assert option in ran.out
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_examples_write_assertions_in_single_quotes(cli, path):
+    text = cli.bare(*path, "--help").out
+    for line in text.splitlines():
+        if "`" in line:
+            assert line.index("'") < line.index("`") < line.rindex("`") < line.rindex("'")
+
+
+def test_the_version_is_the_installed_one(cli):
+    assert cli.bare("--version").out == "skillbank, version 0.1.0\n"
+
+
+def test_no_command_at_all_shows_help_and_is_misuse(cli):
+    ran = cli.bare()
+    assert ran.code == 2
+    assert "Commands:" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "address"),
+    [
+        ((), None),
+        (("--http", "127.0.0.1:8765"), ("127.0.0.1", 8765)),
+        (("--http", "[::1]:0"), ("::1", 0)),
+    ],
+)
+def test_serve_is_on_stdio_unless_an_address_is_given(cli, arguments, address):
+    ran = cli("serve", *arguments)
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    settings, served = cli.work["serve"]
+    assert (settings.config_path, served) == (cli.config, address)
+
+
+@pytest.mark.parametrize("address", ["8765", ":8765", "host:", "host:http", "host:99999"])
+def test_an_address_that_is_none_is_misuse(cli, address):
+    ran = cli("serve", "--http", address)
+    assert ran.code == 2
+    assert "is not HOST:PORT" in ran.err
+
+
+def test_demo_and_bench_are_told_what_was_asked(cli):
+    tasks = cli.file("t.json", [])
+    assert cli("demo", "--json", "--keep", "here").code == 0
+    assert cli("bench", "relay", "--quick", "--tasks", tasks).code == 0
+    assert cli.work == {"demo": (True, Path("here")), "bench": ("relay", True, False, Path(tasks))}
+
+
+def test_missing_demo_servers_are_named_with_their_cure(cli):
+    async def missing(*_):
+        raise DemoServersMissing(["excel"])
+
+    cli._worker = lambda *_: missing
+    ran = cli("demo", "--json")
+    assert ran.code == 2
+    assert "pip install 'skillbank[demo]'" in ran.json["error"]["message"]
