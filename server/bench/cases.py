@@ -14,7 +14,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from catalog.tools import Snapshot
-from server.bench.damage import DamageKind, damage, draw_kinds, share_out
+from server.bench.damage import Damaged, DamageKind, damage, draw_kinds, share_out
 from server.bench.errors import BenchError
 from server.bench.tasks import BenchTask
 from server.reports import RepairReport, RunReport
@@ -81,7 +81,7 @@ class Drawn:
 
     cases: list[Case] = field(default_factory=list[Case])
     still_passing: int = 0
-    """Damaged workflows that passed all the same, and were drawn again."""
+    """Damaged workflows that passed all the same, or would with one of their faults; drawn again."""
     unplaced: int = 0
     """Planned cases for which no task had a place."""
 
@@ -112,12 +112,16 @@ async def given_cases(tasks: Sequence[BenchTask], bank: Repairer) -> Drawn:
 
 
 async def draw_cases(tasks: Sequence[BenchTask], snapshot: Snapshot, bank: Repairer, plan: CasePlan) -> Drawn:
-    """Return broken workflows as planned, spread evenly over the tasks that have a reference."""
+    """Return broken workflows as planned, spread evenly over the tasks that have a reference.
 
-    async def fails(case: Case, runs: int) -> bool:
-        checks = Checks(case.task.assertions)
-        for _ in range(runs):
-            if await holds(bank, case.broken, case.task.inputs, checks):
+    Each fails when it is run, and so does the reference with any one of its faults alone.
+    """
+
+    async def fails(task: BenchTask, found: Damaged) -> bool:
+        checks = Checks(task.assertions)
+        documents = [found.workflow, *(found.alone if len(found.kinds) > 1 else ())]
+        for document in documents * (_RACY_RUNS if _RACY in found.variants else 1):
+            if await holds(bank, document, task.inputs, checks):
                 return False
         return True
 
@@ -126,7 +130,8 @@ async def draw_cases(tasks: Sequence[BenchTask], snapshot: Snapshot, bank: Repai
     for number, kinds in enumerate(plan.slots()):
         dice = Random(f"tasks:{plan.seed}:{number}")
         order = sorted(breakable, key=lambda task: (used[task.id], dice.random()))
-        case = await _first_failing(_candidates(order, snapshot, kinds, plan.seed + number), fails, drawn)
+        candidates = _candidates(order, snapshot, kinds, plan.seed + number)
+        case = await _first_failing(candidates, fails, drawn)
         if case is None:
             drawn.unplaced += 1
         else:
@@ -137,22 +142,21 @@ async def draw_cases(tasks: Sequence[BenchTask], snapshot: Snapshot, bank: Repai
 
 def _candidates(
     tasks: Sequence[BenchTask], snapshot: Snapshot, kinds: tuple[DamageKind, ...], seed: int
-) -> Iterator[tuple[Case, int]]:
-    """Yield damaged tasks, each with how often it must be seen to fail."""
+) -> Iterator[tuple[BenchTask, Damaged]]:
     for task in tasks:
         for attempt in range(_TRIES):
             found = damage(task, snapshot, kinds, seed * _TRIES + attempt)
-            if found is None:
-                break
-            case = Case(task, found.workflow, found.kinds, found.details, found.lost, found.seed)
-            yield case, _RACY_RUNS if _RACY in found.variants else 1
+            if found is not None:
+                yield task, found
 
 
 async def _first_failing(
-    candidates: Iterator[tuple[Case, int]], fails: Callable[[Case, int], Awaitable[bool]], drawn: Drawn
+    candidates: Iterator[tuple[BenchTask, Damaged]],
+    fails: Callable[[BenchTask, Damaged], Awaitable[bool]],
+    drawn: Drawn,
 ) -> Case | None:
-    for case, runs in candidates:
-        if await fails(case, runs):
-            return case
+    for task, found in candidates:
+        if await fails(task, found):
+            return Case(task, found.workflow, found.kinds, found.details, found.lost, found.seed)
         drawn.still_passing += 1
     return None

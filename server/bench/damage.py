@@ -20,7 +20,7 @@ from server.bench.injury import Injury, Scene
 from server.bench.lost import lost_values
 from server.bench.tasks import BenchTask
 from server.bench.tool_injuries import extra_steps, missing_steps, wrong_tools
-from skills_store.workflow.model import parse_workflow
+from skills_store.workflow.model import Workflow, parse_workflow
 
 __all__ = ["FLOOR", "MEASURED", "DamageKind", "Damaged", "damage", "draw_kinds", "share_out"]
 
@@ -87,6 +87,8 @@ class Damaged:
     details: tuple[str, ...]
     """What was done, in order."""
     workflow: dict[str, JsonValue]
+    alone: tuple[dict[str, JsonValue], ...]
+    """The reference with each of the faults by itself, in order."""
     seed: int
     lost: tuple[str, ...] = ()
     """Values that were taken out and that neither task, inputs, workflow nor schemas say any more.
@@ -110,26 +112,46 @@ def damage(
         seed: of the dice.
     """
     dice = Random(f"{task.id}:{seed}")
-    kinds = draw_kinds(what, dice) if isinstance(what, int) else tuple(what)
-    workflow = task.reference
-    done: list[Injury] = []
-    for kind in sorted(kinds, key=list(DamageKind).index):
-        hurt = {injury.node for injury in done}
-        places = [i for i in _INJURIES[kind](Scene(workflow, snapshot)) if i.node not in hurt]
-        if not places:
-            return None
-        chosen = _choose(places, dice)
-        workflow = parse_workflow(chosen.workflow.to_json())
-        done.append(chosen)
+    drawn = draw_kinds(what, dice) if isinstance(what, int) else tuple(what)
+    kinds = tuple(sorted(drawn, key=list(DamageKind).index))
+    scene = Scene(task.reference, snapshot)
+    chosen = _chosen(scene, kinds, dice)
+    workflow = None if chosen is None else _together(scene, kinds, chosen)
+    if chosen is None or workflow is None:
+        return None
     return Damaged(
         task=task.id,
-        kinds=tuple(sorted(kinds, key=list(DamageKind).index)),
-        variants=tuple(injury.variant for injury in done),
-        details=tuple(injury.detail for injury in done),
+        kinds=kinds,
+        variants=tuple(injury.variant for injury in chosen),
+        details=tuple(injury.detail for injury in chosen),
         workflow=workflow.to_json(),
+        alone=tuple(injury.workflow.to_json() for injury in chosen),
         seed=seed,
         lost=lost_values(task, workflow, snapshot),
     )
+
+
+def _chosen(scene: Scene, kinds: Sequence[DamageKind], dice: Random) -> list[Injury] | None:
+    done: list[Injury] = []
+    for kind in kinds:
+        hurt = {injury.node for injury in done}
+        places = [injury for injury in _INJURIES[kind](scene) if injury.node not in hurt]
+        if not places:
+            return None
+        done.append(_choose(places, dice))
+    return done
+
+
+def _together(scene: Scene, kinds: Sequence[DamageKind], chosen: Sequence[Injury]) -> Workflow | None:
+    """Return the workflow with all the injuries, None where one leaves no place for another."""
+    workflow = scene.workflow
+    for kind, wanted in zip(kinds, chosen, strict=True):
+        there = _INJURIES[kind](Scene(workflow, scene.snapshot))
+        found = next((injury for injury in there if injury.place == wanted.place), None)
+        if found is None:
+            return None
+        workflow = parse_workflow(found.workflow.to_json())
+    return workflow
 
 
 def _choose(places: Sequence[Injury], dice: Random) -> Injury:

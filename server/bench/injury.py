@@ -30,6 +30,11 @@ class Injury:
     """What was done, for a person who reads the benchmark's cases."""
     workflow: Workflow
 
+    @property
+    def place(self) -> tuple[str, str | None, str]:
+        """What tells it from every other injury of its kind to the same workflow."""
+        return self.variant, self.node, self.detail
+
 
 @dataclass(frozen=True, slots=True)
 class Scene:

@@ -101,7 +101,10 @@ def _guessing(workflow: Workflow, gone: Node) -> Workflow:
 
 
 def extra_steps(scene: Scene) -> Iterator[Injury]:
-    """Yield workflows with one needless node: invented, unfinished, spliced into the flow, or repeated."""
+    """Yield workflows with one needless node: invented, unfinished, spliced into the flow, or repeated.
+
+    Only a step that others wait for without reading it is repeated: it is there for what it changes.
+    """
     for position, node in enumerate(scene.workflow.nodes):
         if node.tool is None:
             continue
@@ -119,8 +122,9 @@ def extra_steps(scene: Scene) -> Iterator[Injury]:
             yield Injury(
                 "unfinished", extra_id, f"needless {extra_id} calls {tool.id}", _adding(scene, extra)
             )
-        again = node.model_copy(update={"id": f"{node.id}_again", "after": (node.id,)})
-        yield Injury("repeated", again.id, f"{node.id} is planned twice", _adding(scene, again))
+        if any(node.id in other.after for other in scene.workflow.nodes):
+            again = node.model_copy(update={"id": f"{node.id}_again", "after": (node.id,)})
+            yield Injury("repeated", again.id, f"{node.id} is planned twice", _adding(scene, again))
 
 
 def _free_id(workflow: Workflow, position: int) -> str:
