@@ -104,12 +104,17 @@ async def open_upstreams(
     upstreams: Iterable[Upstream], effects: EffectTable, *, timeout_seconds: float = 60.0, spares: bool = True
 ) -> AsyncGenerator[Connections]:
     """Yield connections to these upstreams; close them all on leaving."""
+    raised: Exception | None = None
     async with anyio.create_task_group() as group:
         connections = Connections(upstreams, effects, group, timeout_seconds=timeout_seconds, spares=spares)
         try:
             yield connections
+        except Exception as error:  # raised again outside of the group, which would wrap it
+            raised = error
         finally:
             connections.close()
+    if raised is not None:
+        raise raised
 
 
 class Connections:
@@ -142,15 +147,20 @@ class Connections:
         self._spares = _Spares(enabled=spares)
         self._isolated: set[Connection] = set()
 
-    async def snapshot(self) -> Snapshot:
-        """Connect to every upstream, each within its own time, and return all tools there are.
+    async def snapshot(self, servers: Iterable[str] | None = None) -> Snapshot:
+        """Connect to upstreams, each within its own time, and return all tools there are.
 
         Unreachable upstreams contribute what they last listed; `reports` says what is wrong.
+
+        Args:
+            servers: names of those to connect to; None for all.
         """
+        wanted = None if servers is None else frozenset(servers)
         slots = anyio.Semaphore(_PARALLEL_STARTS)
         async with anyio.create_task_group() as group:
-            for connection in self._shared.values():
-                group.start_soon(_start_within, connection, slots)
+            for name, connection in self._shared.items():
+                if wanted is None or name in wanted:
+                    group.start_soon(_start_within, connection, slots)
         return self.known
 
     @property
@@ -197,15 +207,19 @@ class Connections:
         )
 
     @asynccontextmanager
-    async def isolated(self, server: str) -> AsyncGenerator[Connection]:
-        """Yield a connection to a fresh process of a resettable server, which ends afterwards.
+    async def isolated(self, server: str, reset: Reset | None = None) -> AsyncGenerator[Connection]:
+        """Yield a connection to a fresh process of a server, which ends afterwards.
 
         It is not reconnected when the process ends, since its state would be lost unseen.
+
+        Args:
+            server: its configured name.
+            reset: how its state is restored; None: as configured.
 
         Raises:
             ValueError: the server is unknown or has no reset mode.
         """
-        upstream, reset = self._upstreams.get(server), self.effects.reset_mode(server)
+        upstream, reset = self._upstreams.get(server), reset or self.effects.reset_mode(server)
         if upstream is None:
             raise ValueError(f"no server named {server!r} is configured")
         if reset is Reset.NONE:
@@ -213,12 +227,21 @@ class Connections:
         connection = self._spares.take(server) or self._fresh(upstream, reset)
         connection.start()
         try:
-            if self._spares.enabled and await connection.ready():
+            if self._spares.wants(server) and await connection.ready():
                 self._spares.put(server, self._fresh(upstream, reset))
             yield connection
         finally:
             self._isolated.discard(connection)
             connection.close()
+
+    @property
+    def isolated_connections(self) -> frozenset[Connection]:
+        """The connections to throw-away processes, spares included."""
+        return frozenset(self._isolated)
+
+    def remember_era(self, server: str, era: Era) -> None:
+        """Take a server's era as known, so that connecting does not probe for it."""
+        self._eras[server] = era
 
     def reports(self) -> list[ConnectionReport]:
         """Return how every configured upstream is doing, ordered by name."""
@@ -283,9 +306,10 @@ class _Spares:
         spare = self._waiting.pop(server, None)
         return spare if spare is not None and spare.status in ("starting", "ready") else None
 
+    def wants(self, server: str) -> bool:
+        return self.enabled and server not in self._waiting
+
     def put(self, server: str, connection: Connection) -> None:
-        if server in self._waiting:
-            return
         connection.start()
         self._waiting[server] = connection
 

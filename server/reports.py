@@ -122,6 +122,8 @@ class RepairReport(_Report):
     skill: str | None = None
     """Name of the skill compiled or used, None when there is none."""
     skill_state: SkillState | None = None
+    skill_reason: str = ""
+    """Why the skill is in that state, or why there is none; empty when none was asked for."""
     verdict: AdmissionVerdict | None = None
     route: Route | None = None
     route_reasons: tuple[str, ...] = ()
@@ -245,5 +247,3 @@ def exit_code(status: Status, faults: tuple[Fault, ...] = ()) -> int:
         case "failed" | "unverified":
             only_world = bool(faults) and all(fault.evidence == "world" for fault in faults)
             return 4 if only_world else 1
-
-

@@ -1,0 +1,1 @@
+"""Compilation: from a verified run to a candidate skill."""

@@ -1,0 +1,1 @@
+"""Curation: gather evidence for candidates, admit, publish, test and retire skills."""

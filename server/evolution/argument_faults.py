@@ -56,9 +56,7 @@ def _properties(tool: Tool) -> dict[str, JsonValue]:
     return properties if isinstance(properties, dict) else {}
 
 
-def _renames(
-    tool: Tool, node: Node, unexpected: Sequence[str], missing: Sequence[str]
-) -> Iterator[Proposal]:
+def _renames(tool: Tool, node: Node, unexpected: Sequence[str], missing: Sequence[str]) -> Iterator[Proposal]:
     absent = [name for name in _properties(tool) if name not in node.arguments]
     scored = sorted(
         (_rename_cost(tool, node, old, new, missing, len(unexpected)), old, new)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import JsonValue
+
 from server.verification import Verdict
 from skills_store.trace import Trace
 from skills_store.workflow.edits import Edit
@@ -59,7 +61,7 @@ class Evaluation:
     fitness: Fitness
     verdict: Verdict | None
     trace: Trace | None
-    outputs: dict[str, object]
+    outputs: dict[str, JsonValue]
     """Full node outputs by id."""
     calls: int
     unmet: float

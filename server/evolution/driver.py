@@ -28,7 +28,8 @@ class Progress:
 
     candidates: int
     calls: int
-    best_status: str
+    best_score: float
+    """Rule score of the best so far, in [0, 1]."""
     faults_left: int
     trying: str
 
@@ -75,7 +76,9 @@ class _Search:
             stopped = "seconds"
         if not self.records:
             raise TimeoutError("the budget ended before the original could be evaluated")
-        return SearchResult(self.strategy.best, self.records[0], tuple(self.records), self.spent_calls, stopped)
+        return SearchResult(
+            self.strategy.best, self.records[0], tuple(self.records), self.spent_calls, stopped
+        )
 
     async def _until_done(self) -> str | None:
         await self._round(self.strategy.ask(1))
@@ -116,7 +119,7 @@ class _Search:
         best = self.strategy.best.evaluation
         trying = "; ".join(edit.because or edit.kind for edit in candidate.last) or "the workflow as given"
         self.listener(
-            Progress(len(self.records), self.spent_calls, best.status, len(best.faults), trying)
+            Progress(len(self.records), self.spent_calls, best.fitness.rule_score, len(best.faults), trying)
         )
 
     async def _tidy(self) -> None:

@@ -116,7 +116,9 @@ def _merged(static: list[Fault], verdict: Verdict) -> tuple[Fault, ...]:
     if not static:
         return tuple(verdict.faults)
     marked = {fault.node for fault in static}
-    new = [f for f in verdict.faults if f.node is not None and f.node not in marked and not isinstance(f, Denied)]
+    new = [
+        f for f in verdict.faults if f.node is not None and f.node not in marked and not isinstance(f, Denied)
+    ]
     return (*static, *new)
 
 

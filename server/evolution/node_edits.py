@@ -83,7 +83,11 @@ def _fillings(view: View, bare: Node, tool: Tool) -> Iterator[tuple[dict[str, Js
     required = tool.input_schema.get("required")
     names = [str(name) for name in required] if isinstance(required, list) else []
     choices: list[Sequence[Source]] = [
-        [s for s in argument_sources(slot_of(bare, name, view), view, 8) if f".{bare.id}." not in str(s.value)]
+        [
+            s
+            for s in argument_sources(slot_of(bare, name, view), view, 8)
+            if f".{bare.id}." not in str(s.value)
+        ]
         for name in names
     ]
     for picked, cost in cheapest_combinations(choices, _FILLINGS):
@@ -122,12 +126,12 @@ def propose_step(view: View, *, base_cost: float) -> Iterator[Proposal]:
 
 
 def _whole_places(view: View) -> list[tuple[Reference, str | None, str]]:
-    places: list[tuple[Reference, str | None, str]] = []
-    for name, value in view.workflow.outputs.items():
-        for found in references_in(value):
-            if found.whole and found.reference.root == "nodes" and found.pointer == "":
-                places.append((found.reference, None, f"/{name}"))
-    return places
+    return [
+        (found.reference, None, f"/{name}")
+        for name, value in view.workflow.outputs.items()
+        for found in references_in(value)
+        if found.whole and found.reference.root == "nodes" and found.pointer == ""
+    ]
 
 
 def _step_tools(view: View) -> list[Tool]:
@@ -171,7 +175,8 @@ def _result_pointer(view: View, tool: Tool) -> str | None:
         leaves = leaves_of_value(view.seen_tools[tool.id])
     else:
         leaves = leaves_of_schema(tool.output_schema) if tool.output_schema else []
-    named = [leaf for leaf in leaves if leaf.key and set(words(leaf.key)) & {"result", "value", "output", "text"}]
+    named = [
+        leaf for leaf in leaves if leaf.key and set(words(leaf.key)) & {"result", "value", "output", "text"}
+    ]
     scalar = [leaf for leaf in named if not leaf.types & {"object", "array"}]
     return scalar[0].pointer if scalar else None
-

@@ -22,13 +22,26 @@ __all__ = ["propose_order", "propose_waits"]
 _PHASES: tuple[frozenset[str], ...] = (
     frozenset({"connect", "open", "begin", "start", "init", "login"}),
     frozenset({"create", "define", "register", "make", "new", "alter"}),
-    frozenset({"insert", "write", "load", "add", "update", "set", "import", "append", "put", "execute_many", "many"}),
-    frozenset({"select", "read", "query", "get", "list", "count", "fetch", "find", "describe", "export", "show"}),
+    frozenset(
+        {"insert", "write", "load", "add", "update", "set", "import", "append", "put", "execute_many", "many"}
+    ),
+    frozenset(
+        {"select", "read", "query", "get", "list", "count", "fetch", "find", "describe", "export", "show"}
+    ),
     frozenset({"delete", "drop", "clear", "remove"}),
     frozenset({"commit", "close", "disconnect", "end", "stop", "logout"}),
 )
 _SQL = re.compile(r"^\s*(create|alter|insert|update|select|with|delete|drop)\b", re.IGNORECASE)
-_SQL_PHASE = {"create": 1, "alter": 1, "insert": 2, "update": 2, "select": 3, "with": 3, "delete": 4, "drop": 4}
+_SQL_PHASE = {
+    "create": 1,
+    "alter": 1,
+    "insert": 2,
+    "update": 2,
+    "select": 3,
+    "with": 3,
+    "delete": 4,
+    "drop": 4,
+}
 
 
 def propose_order(view: View, *, cost: float) -> Iterator[Proposal]:
@@ -93,7 +106,9 @@ def propose_waits(view: View, node: Node, message: str) -> Iterator[Proposal]:
         same_server = other.tool is not None and other.tool.server == node.tool.server
         if not same_server or other.id == node.id or other.id in before:
             continue
-        cost = 1.2 - (0.8 if _speaks_of(message, other) else 0.0) + (0.3 if phase(other) > phase(node) else 0.0)
+        cost = (
+            1.2 - (0.8 if _speaks_of(message, other) else 0.0) + (0.3 if phase(other) > phase(node) else 0.0)
+        )
         because = f"{node.id!r} fails until {other.id!r} is done"
         edits: list[Edit] = []
         if node.id in ancestors(view.workflow, other.id) and node.id in other.after:
@@ -104,6 +119,6 @@ def propose_waits(view: View, node: Node, message: str) -> Iterator[Proposal]:
 
 
 def _speaks_of(message: str, other: Node) -> bool:
-    named = {word for word in re.findall(r"\w{4,}", message.lower())}
+    named = set(re.findall(r"\w{4,}", message.lower()))
     written = set(re.findall(r"\w{4,}", json.dumps(other.arguments).lower()))
     return bool(named & written)

@@ -44,9 +44,9 @@ def cheapest_combinations(
     """
     if not all(choices):
         return
-    start = (0,) * len(choices)
-    queue = [(sum(options[0].cost for options in choices), start)]
-    seen = {start}
+    start: tuple[int, ...] = (0,) * len(choices)
+    queue: list[tuple[float, tuple[int, ...]]] = [(sum(options[0].cost for options in choices), start)]
+    seen: set[tuple[int, ...]] = {start}
     for _ in range(limit):
         if not queue:
             return

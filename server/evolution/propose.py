@@ -152,4 +152,3 @@ def _rewired_out_of_cycle(view: View, node: Node, fault: Cycle) -> Iterator[Prop
 def _still_reads(proposal: Proposal, reads: Sequence[str]) -> bool:
     values = [edit.value for edit in proposal.edits if isinstance(edit, EditParameter)]
     return any(isinstance(v, str) and any(v.startswith(f"$nodes.{i}.") for i in reads) for v in values)
-

@@ -17,14 +17,22 @@ from server.planning.view import View
 from skills_store.workflow.edits import EditParameter
 from skills_store.workflow.faults import DanglingReference, Malformed, MissingOutput
 from skills_store.workflow.model import Node
-from skills_store.workflow.references import ExpressionError, Reference, map_references, parse_reference, pointer_parts
+from skills_store.workflow.references import (
+    ExpressionError,
+    Reference,
+    map_references,
+    parse_reference,
+    pointer_parts,
+)
 
 __all__ = ["propose_output_edits", "propose_reference_edits"]
 
 ReferenceFault = DanglingReference | Malformed | MissingOutput
 
 
-def propose_reference_edits(view: View, node: Node, fault: DanglingReference | Malformed) -> Iterator[Proposal]:
+def propose_reference_edits(
+    view: View, node: Node, fault: DanglingReference | Malformed
+) -> Iterator[Proposal]:
     """Yield edits for a reference inside a node's arguments that leads nowhere."""
     place = _argument_place(fault.pointer)
     if place is None or place[0] not in node.arguments:
@@ -108,7 +116,7 @@ def _alternatives(
         by_node = 0.0 if same else 0.7 + 1.2 * (1 - name_similarity(node.id, reference.name)) + 0.05 * rank
         for leaf in view.leaves(node):
             other = Reference("nodes", node.id, leaf.pointer)
-            if other == reference or leaf.value is None and leaf.seen:
+            if other == reference or (leaf.value is None and leaf.seen):
                 continue
             cost = by_node + _pointer_cost(reference, leaf, slot) + (0.4 if exists and not same else 0.0)
             cost -= 0.4 if node in view.unused_nodes else 0.0

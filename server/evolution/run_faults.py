@@ -9,8 +9,8 @@ from pydantic import JsonValue
 
 from catalog.similarity import name_similarity
 from server.evolution.argument_faults import set_argument
-from server.evolution.order_faults import propose_order, propose_waits
 from server.evolution.node_edits import propose_removal
+from server.evolution.order_faults import propose_order, propose_waits
 from server.evolution.proposal import Proposal, propose_one
 from server.evolution.tool_faults import propose_swaps
 from server.planning.sources import argument_sources, fits, slot_of
@@ -22,7 +22,15 @@ from skills_store.workflow.references import escape_literal
 
 __all__ = ["other_spellings", "propose_after_failure"]
 
-_STATE_WORDS = ("not found", "no such", "does not exist", "unknown connection", "not connected", "missing", "first")
+_STATE_WORDS = (
+    "not found",
+    "no such",
+    "does not exist",
+    "unknown connection",
+    "not connected",
+    "missing",
+    "first",
+)
 
 
 def propose_after_failure(view: View, node: Node, fault: Fault) -> Iterator[Proposal]:
@@ -47,7 +55,9 @@ def _is_named(argument: str, value: JsonValue, message: str) -> bool:
     """Return whether an error speaks of an argument, by its name or by a literal value of it."""
     if re.search(rf"\b{re.escape(argument.lower())}\b", message):
         return True
-    return isinstance(value, str) and not value.startswith("$") and len(value) < 60 and value.lower() in message
+    return (
+        isinstance(value, str) and not value.startswith("$") and len(value) < 60 and value.lower() in message
+    )
 
 
 def _other_values(
@@ -72,7 +82,11 @@ def _other_values(
 
 def _offered(message: str) -> list[str]:
     """Return the values an error message lists as possible."""
-    listed = re.search(r"(?:available|allowed|valid|expected|one of|did you mean|choose|supported)(.*)", message, re.I | re.S)
+    listed = re.search(
+        r"(?:available|allowed|valid|expected|one of|did you mean|choose|supported)(.*)",
+        message,
+        re.IGNORECASE | re.DOTALL,
+    )
     if listed is None:
         return []
     quoted = re.findall(r"['\"`]([^'\"`]{1,60})['\"`]", listed[1])

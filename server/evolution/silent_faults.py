@@ -121,7 +121,10 @@ def _other_outputs(view: View) -> Iterator[Proposal]:
                 cost += 0.6 if node.id != current[0].name else 0.0
                 cost -= 0.6 if node in view.unused_nodes else 0.0
                 edit = EditParameter(
-                    node=None, pointer=json_pointer(name), value=str(other), because=f"{name!r} may mean {other}"
+                    node=None,
+                    pointer=json_pointer(name),
+                    value=str(other),
+                    because=f"{name!r} may mean {other}",
                 )
                 yield propose_one(edit, cost)
 
@@ -136,4 +139,3 @@ def _same_kind(view: View, current: Reference, kinds: frozenset[str]) -> bool:
         return True
     numeric = frozenset({"number", "integer"})
     return bool(now[0] & kinds) or bool(now[0] & numeric and kinds & numeric)
-

@@ -54,7 +54,9 @@ def _tool_chains(world: World) -> Iterator[tuple[Tool, ...]]:
     clauses = [part.strip() for part in _CLAUSES.split(world.task) if len(words(part)) > 1]
     if len(clauses) < 2:
         return
-    found = [[hit.tool for hit in world.index.search(clause, limit=_TOOLS_PER_CLAUSE)] for clause in clauses[:4]]
+    found = [
+        [hit.tool for hit in world.index.search(clause, limit=_TOOLS_PER_CLAUSE)] for clause in clauses[:4]
+    ]
     for chain in product(*[options for options in found if options]):
         if len(chain) > 1:
             yield tuple(chain)
@@ -99,7 +101,11 @@ def _optional(tool: Tool, required: Sequence[str]) -> list[str]:
     """Return optional arguments that a task could speak of; those with a default are left alone."""
     properties = tool.input_schema.get("properties")
     named = properties if isinstance(properties, dict) else {}
-    return [n for n, part in named.items() if n not in required and isinstance(part, dict) and "default" not in part]
+    return [
+        n
+        for n, part in named.items()
+        if n not in required and isinstance(part, dict) and "default" not in part
+    ]
 
 
 def _fresh_id(workflow: Workflow, tool: Tool) -> str:

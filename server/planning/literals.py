@@ -12,6 +12,8 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from catalog.vocabulary import STOP_WORDS
+
 __all__ = ["TaskLiteral", "TaskLiteralKind", "mentions", "task_literals"]
 
 TaskLiteralKind = Literal[
@@ -27,14 +29,14 @@ _PATTERNS: tuple[tuple[TaskLiteralKind, re.Pattern[str]], ...] = (
     ("zone", re.compile(r"\b(?:[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+(?:/[A-Z][A-Za-z_]+)?|UTC|GMT)\b")),
     ("path", re.compile(r"(?<![\w/])(?:~|\.{1,2})?/[\w./~-]*\w|\b[\w-]+(?:/[\w.-]+)*\.[a-z][a-z0-9]{1,4}\b")),
     ("number", re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w]*\d)")),
-    ("symbol", re.compile(r"\b(?:[A-Z]{1,3}\d+:[A-Z]{1,3}\d+|[A-Z]{2,}[A-Z0-9]*\d*|[A-Za-z]+\d[\w]*|[a-z]+(?:_[a-z0-9]+)+)\b")),
+    (
+        "symbol",
+        re.compile(
+            r"\b(?:[A-Z]{1,3}\d+:[A-Z]{1,3}\d+|[A-Z]{2,}[A-Z0-9]*\d*|[A-Za-z]+\d[\w]*|[a-z]+(?:_[a-z0-9]+)+)\b"
+        ),
+    ),
     ("name", re.compile(r"(?<=[\w,;] )[A-Z][a-z]+(?: [A-Z][a-z]+)*\b")),
     ("word", re.compile(r"[A-Za-z°%]+")),
-)
-_STOP = frozenset(
-    "a an and are as at be but by can could do does for from give has have how i if in into is it its many me "
-    "much my need of on one or our out please tell than that the their them then there these they this to us "
-    "use using was we were what when where which who will with you your".split()
 )
 
 
@@ -61,7 +63,7 @@ def task_literals(task: str) -> list[TaskLiteral]:
             if any(match.start() < other.end and other.start < match.end() for other in taken):
                 continue
             text = next((group for group in match.groups() if group is not None), match[0])
-            if kind == "word" and text.lower() in _STOP:
+            if kind == "word" and text.lower() in STOP_WORDS:
                 continue
             taken.append(TaskLiteral(kind, _value(kind, text), match[0], match.start(), match.end()))
     return sorted(taken, key=lambda literal: literal.start)
@@ -80,9 +82,7 @@ def mentions(task: str, value: JsonValue) -> bool:
         case bool() | None:
             return False
         case int() | float():
-            return any(
-                literal.kind == "number" and literal.value == value for literal in task_literals(task)
-            )
+            return any(literal.kind == "number" and literal.value == value for literal in task_literals(task))
         case str() if value.strip():
             return re.search(rf"(?<!\w){re.escape(value.strip())}(?!\w)", task, re.IGNORECASE) is not None
         case _:

@@ -2,7 +2,7 @@
 
 One answer for planning and for repair: inputs by name and type, outputs of other nodes by key
 and type, the schema's own values, values of sibling nodes, and what the task says. Costs are
-−ln of a rough prior, so they add up along a candidate's edits.
+-ln of a rough prior, so they add up along a candidate's edits.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def fits(value: JsonValue, schema: JsonSchema) -> bool:
         return True
     if isinstance(value, str) and types(schema) & {"number", "integer"}:
         return re.fullmatch(r"-?\d+(\.\d+)?", value) is not None
-    return isinstance(value, int) and types(schema) == {"string"} and not isinstance(value, bool)
+    return isinstance(value, int) and types(schema) == frozenset({"string"}) and not isinstance(value, bool)
 
 
 def input_reference(value: JsonValue, view: View) -> str | None:

@@ -72,7 +72,7 @@ class View:
         if node.id in self.outputs:
             return output_leaves(self.outputs[node.id], None, seen=True)
         tool = self.tool(node)
-        if node.tool in self.seen_tools and node.for_each is None:
+        if node.tool is not None and node.tool in self.seen_tools and node.for_each is None:
             return output_leaves(self.seen_tools[node.tool], None, seen=True)
         if node.for_each is not None:
             return [Leaf("", "", frozenset({"array"}))]

@@ -1,0 +1,186 @@
+"""The bank: one door to every use case, for the command line, the MCP surface and benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from catalog.result import CallOutcome
+from catalog.tools import ToolId
+from server.bank import relaying, using
+from server.bank.context import Context
+from server.bank.learning import learn
+from server.bank.publishing import PublishedSkill, published_skills
+from server.bank.repairing import Repaired, repair_document, solve_task
+from server.bank.routing import run_directly
+from server.bank.running import check_document, run_document
+from server.execution.consent import Consent
+from server.progress import ProgressListener
+from server.reports import (
+    CheckReport,
+    DoctorReport,
+    EffectsReport,
+    RepairReport,
+    RunReport,
+    SkillReport,
+    SkillsReport,
+    TestReport,
+    ToolHit,
+)
+from server.requests import RepairRequest, SolveRequest
+from server.verification import Checks
+from skills_store.skill import Skill
+
+__all__ = ["Bank"]
+
+
+class Bank:
+    """Every use case over one configuration and store. Made by `server.wiring.open_bank`.
+
+    Methods raise the typed errors of `catalog`, `skills_store` and `server.bank`; what a run came
+    to is a report, never an error.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    async def check(self, document: object, connect: bool = False) -> CheckReport:
+        """Return the static faults of a document, against stored tools or live ones."""
+        return await check_document(document, self.context, connect=connect)
+
+    async def run(
+        self,
+        document: object,
+        inputs: Mapping[str, JsonValue],
+        checks: Checks,
+        allow: tuple[str, ...] = (),
+        consent: Consent | None = None,
+        progress: ProgressListener | None = None,
+    ) -> RunReport:
+        """Check and execute a workflow document once."""
+        context = self.context.serving(consent, progress)
+        return await run_document(document, inputs, checks, context, allow)
+
+    async def repair(
+        self,
+        document: object,
+        request: RepairRequest,
+        consent: Consent | None = None,
+        progress: ProgressListener | None = None,
+    ) -> RepairReport:
+        """Execute a document and repair it until it passes its checks; save it where asked."""
+        context = self.context.serving(consent, progress)
+        repaired = await repair_document(document, request, context)
+        return await _learned(repaired, request.save, context) if request.save else repaired.report
+
+    async def solve(
+        self,
+        task: str,
+        request: SolveRequest,
+        consent: Consent | None = None,
+        progress: ProgressListener | None = None,
+    ) -> RepairReport:
+        """Run the skill that is this task's, else plan, run and repair; learn from what is verified."""
+        context = self.context.serving(consent, progress)
+        direct = await run_directly(task, request, context) if request.route != "dynamic" else None
+        if direct is not None:
+            return direct
+        repaired = await solve_task(task, request, context)
+        return await _learned(repaired, request.save, context)
+
+    def published(self) -> list[PublishedSkill]:
+        """Return the published skills ordered by tool name."""
+        return published_skills(self.context)
+
+    def revision(self) -> int:
+        """Return a number that grows with every change of skills, also by other processes."""
+        return self.context.store.revision()
+
+    async def call_skill(
+        self,
+        name: str,
+        arguments: Mapping[str, JsonValue],
+        version: int | None = None,
+        progress: ProgressListener | None = None,
+        consent: Consent | None = None,
+    ) -> RunReport:
+        """Run an active skill for a client."""
+        context = self.context.serving(consent, progress)
+        return await using.call_skill(name, arguments, version, context)
+
+    async def run_skill(
+        self, name: str, arguments: Mapping[str, JsonValue], version: int | None = None
+    ) -> RunReport:
+        """Run a skill for a person, also one that is only proposed."""
+        return await using.call_skill(name, arguments, version, self.context, by_person=True)
+
+    async def find_skills(self, query: str, limit: int) -> SkillsReport:
+        """Return the skills that fit a query, best first."""
+        return using.find_skills(query, limit, self.context)
+
+    async def list_skills(self) -> SkillsReport:
+        """Return every skill's head, ordered by name."""
+        return using.list_skills(self.context)
+
+    async def describe_skill(self, name: str, version: int | None = None) -> Skill:
+        """Return a skill, its head where no version is given."""
+        return using.require_skill(name, version, self.context)
+
+    async def show_skill(self, name: str, version: int | None = None) -> Skill:
+        """Return a skill, its head where no version is given."""
+        return using.require_skill(name, version, self.context)
+
+    async def test_skill(self, name: str) -> TestReport:
+        """Run a skill's replay tests again in fresh processes."""
+        return await using.test_skill(name, self.context)
+
+    async def rollback(self, name: str, version: int) -> SkillReport:
+        """Make an earlier version the head."""
+        return using.roll_back(name, version, self.context)
+
+    async def retire(self, name: str, reason: str) -> SkillReport:
+        """Take a skill out of use; it stays readable."""
+        return using.retire_skill(name, reason, self.context)
+
+    async def find_tools(self, query: str, limit: int) -> list[ToolHit]:
+        """Return the upstream tools that fit a query, best first."""
+        return await relaying.find_tools(query, limit, self.context)
+
+    async def call_tool(
+        self,
+        tool: ToolId,
+        arguments: Mapping[str, JsonValue],
+        progress: relaying.UpstreamProgress | None = None,
+    ) -> CallOutcome:
+        """Relay one call to an upstream tool; its trace id is in the outcome's meta."""
+        return await relaying.call_tool(tool, arguments, progress, self.context)
+
+    async def report_outcome(self, trace_id: str, passed: bool, detail: str) -> dict[str, JsonValue]:
+        """Record whether an answer proved right."""
+        return relaying.report_outcome(trace_id, passed, detail, self.context)
+
+    async def doctor(self) -> DoctorReport:
+        """Connect to every configured server and say how it is."""
+        return await relaying.doctor(self.context)
+
+    async def list_effects(self) -> EffectsReport:
+        """Return the effect class of every known tool with where it comes from."""
+        return relaying.list_effects(self.context)
+
+
+async def _learned(repaired: Repaired, save: str | None, context: Context) -> RepairReport:
+    """Return the report with what was learned from the run, when it was verified."""
+    report = repaired.report
+    if repaired.run is None or repaired.snapshot is None:
+        return report
+    learned = await learn(repaired.run, repaired.snapshot, context, name=save)
+    skill = learned.skill
+    return report.model_copy(
+        update={
+            "skill": skill.name if skill else None,
+            "skill_state": skill.state if skill else None,
+            "skill_reason": learned.reason,
+            "verdict": learned.verdict,
+        }
+    )

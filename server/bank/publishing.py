@@ -1,0 +1,40 @@
+"""Which skills clients see as tools, and under which names.
+
+The set changes here and nowhere else: after an admission, a rollback, a retirement, a drift.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from server.bank.context import Context
+from skills_store.skill import Skill
+
+__all__ = ["PUBLISHED_AT_MOST", "PublishedSkill", "published_skills", "refresh_published"]
+
+PUBLISHED_AT_MOST = 200
+"""Paper: FlowEvo (bank size; facts §7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSkill:
+    """An active skill with the tool name it is published under."""
+
+    tool_name: str
+    skill: Skill
+
+
+def published_skills(context: Context) -> list[PublishedSkill]:
+    """Return the published skills that are active now, ordered by name."""
+    heads = {skill.name: skill for skill in context.store.heads()}
+    named = [heads[name] for name in context.store.published() if name in heads]
+    return [PublishedSkill(skill.name, skill) for skill in named if skill.state == "active"]
+
+
+def refresh_published(context: Context) -> None:
+    """Publish the active heads; past the cap those used least stay findable and unpublished."""
+    active = [skill for skill in context.store.heads() if skill.state == "active"]
+    ranked = sorted(active, key=lambda s: (-context.store.use_counts(s.name).successes, s.name))
+    names = sorted(skill.name for skill in ranked[:PUBLISHED_AT_MOST])
+    if tuple(names) != context.store.published():
+        context.store.publish(names)

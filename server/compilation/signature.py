@@ -1,0 +1,154 @@
+"""The typed border of a compiled skill: inputs from what they feed, outputs from what was seen.
+
+Constraints are copied from the upstream schemas an input feeds; where two slots disagree, only
+what both allow is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pydantic import JsonValue
+
+from catalog.schema import inline_refs, lookup, portable_schema
+from catalog.tools import JsonSchema, Snapshot
+from server.planning.leaves import json_type
+from server.planning.view import argument_schema
+from skills_store.skill import Signature
+from skills_store.workflow.model import Node, Workflow
+from skills_store.workflow.references import Found, Reference
+from skills_store.workflow.scan import scan
+
+__all__ = ["compile_signature"]
+
+_COPIED = (
+    "enum",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
+    "minItems",
+    "maxItems",
+    "items",
+)
+
+
+def compile_signature(workflow: Workflow, outputs: Mapping[str, JsonValue], snapshot: Snapshot) -> Signature:
+    """Return the portable signature of a workflow.
+
+    Args:
+        workflow: the skill's body.
+        outputs: values its outputs had in the verified run; they type what no schema types.
+        snapshot: the upstream tools.
+    """
+    return Signature(
+        input_schema=portable_schema(_inputs(workflow, snapshot)),
+        output_schema=portable_schema(_outputs(workflow, outputs, snapshot)),
+    )
+
+
+def _inputs(workflow: Workflow, snapshot: Snapshot) -> JsonSchema:
+    declared = workflow.inputs.get("properties")
+    named = declared if isinstance(declared, dict) else {}
+    properties: dict[str, JsonValue] = {
+        name: _input(workflow, name, part if isinstance(part, dict) else {}, snapshot)
+        for name, part in named.items()
+    }
+    required = workflow.inputs.get("required")
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required if isinstance(required, list) else [],
+        "additionalProperties": False,
+    }
+
+
+def _input(workflow: Workflow, name: str, declared: JsonSchema, snapshot: Snapshot) -> JsonSchema:
+    schema = dict(declared)
+    slots = list(_fed_slots(workflow, name, snapshot))
+    for slot in slots:
+        for key in ("type", "description"):
+            if key not in schema and key in slot:
+                schema[key] = slot[key]
+    for key in _COPIED:
+        values = [slot[key] for slot in slots if key in slot]
+        if key not in schema and values and len(values) == len(slots) and all(v == values[0] for v in values):
+            schema[key] = values[0]
+    if "type" not in schema and "anyOf" in schema:
+        return schema
+    schema.setdefault("description", f"{name.replace('_', ' ')}")
+    return schema
+
+
+def _fed_slots(workflow: Workflow, name: str, snapshot: Snapshot) -> Iterator[JsonSchema]:
+    """Yield the schemas of the arguments that an input stands in for as a whole."""
+    whole = Reference("inputs", name)
+    for node in workflow.nodes:
+        tool = snapshot.get(node.tool) if node.tool else None
+        for argument, value in node.arguments.items():
+            if value == str(whole) and tool is not None:
+                yield _resolved(tool.input_schema, argument_schema(tool, argument))
+
+
+def _resolved(root: JsonSchema, part: JsonSchema) -> JsonSchema:
+    if "$ref" not in str(part):
+        return part
+    defs = {key: root[key] for key in ("$defs", "definitions") if key in root}
+    resolved = inline_refs({**part, **defs})
+    return {key: value for key, value in resolved.items() if key not in ("$defs", "definitions")}
+
+
+def _outputs(workflow: Workflow, outputs: Mapping[str, JsonValue], snapshot: Snapshot) -> JsonSchema:
+    properties: dict[str, JsonValue] = {
+        name: _output(workflow, name, value, outputs.get(name), snapshot)
+        for name, value in workflow.outputs.items()
+    }
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _output(
+    workflow: Workflow, name: str, value: JsonValue, seen: JsonValue, snapshot: Snapshot
+) -> JsonSchema:
+    found = [item for item in scan(value) if isinstance(item, Found)]
+    whole = found[0].reference if len(found) == 1 and found[0].whole and found[0].pointer == "" else None
+    node = workflow.node(whole.name) if whole and whole.root == "nodes" else None
+    declared = _declared(node, whole, snapshot) if node and whole else None
+    schema = declared or _seen_schema(seen)
+    source = f", read from {node.target}" if node else ""
+    schema.setdefault("description", f"{name.replace('_', ' ')}{source}")
+    return schema
+
+
+def _declared(node: Node, reference: Reference, snapshot: Snapshot) -> JsonSchema | None:
+    """Return what the tool declares at the pointer, when it types it and the node runs surely once."""
+    tool = snapshot.get(node.tool) if node.tool else None
+    if tool is None or node.for_each is not None or node.when is not None:
+        return None
+    found = lookup(tool.output_schema, reference.pointer)
+    if not found.found or not found.schema or "type" not in found.schema:
+        return None
+    return _resolved(tool.output_schema or {}, dict(found.schema))
+
+
+def _seen_schema(value: JsonValue) -> JsonSchema:
+    kind = json_type(value)
+    match value:
+        case None:
+            return {}
+        case int() if not isinstance(value, bool):
+            return {"type": "number"}
+        case list():
+            return {"type": "array", "items": _items(value)}
+        case _:
+            return {"type": kind}
+
+
+def _items(values: list[JsonValue]) -> JsonSchema:
+    kinds = {json_type(value) for value in values}
+    if len(kinds) == 1 and kinds <= {"string", "object", "boolean"}:
+        return {"type": kinds.pop()}
+    return {"type": "number"} if kinds and kinds <= {"number", "integer"} else {}
