@@ -72,7 +72,7 @@ _STATE: Final = _set(
     "slot state store task token user workspace"
 )
 _KEPT: Final = _set("history inplace session stored")
-_SINKS: Final = _set("destination dest dry dst force overwrite save saved")
+_SINKS: Final = _set("destination dest dry dst force overwrite prune save saved")
 _SQL: Final = _set("sql script statement stmt")
 _FLEETING: Final = _set(
     "clock currency current dice exchange latest live now random realtime shuffle timestamp today "
@@ -82,11 +82,14 @@ _OUTSIDE: Final = _set(
     "api browser database download fetch filesystem http https internet network online server web website"
 )
 
+_NOT: Final = r"(?<!not )(?<!n't )(?<!never )(?<!without )"
 _SAYS_WRITES: Final = re.compile(
-    r"\b(?<!not )(?<!n't )(?<!never )(?<!without )(appends|commits|creates|deletes|"
-    r"deploys|drops|executes|inserts|installs|launches|mutates|modifies|overwrites|persists|posts|publishes|records|registers|"
-    r"removes|renames|replaces|resets|saves|schedules|sends|spawns|stores|submits|updates|uploads|writes|"
-    r"saved? (?:to|in|as|under)|writ(?:e|ten|ing) (?:to|into)|stored? (?:in|to)|side[ -]effects?|permanently)\b",
+    rf"\b{_NOT}(?:appends|creates|deletes|executes|inserts|installs|launches|modifies|mutates|"
+    r"overwrites|persists|publishes|removes|renames|replaces|saves|sends|spawns|submits|writes|"
+    r"save[ds]? (?:to|in|as|under)|stored? (?:in|to)|writ(?:e|ten|ing) (?:to|into)|side[ -]effects?|"
+    r"downloads|permanently)\b"
+    r"|(?:^|[.;:]\s+|\b(?:also|and|it|or|that|then|tool|which)\s+)"
+    r"(?:commits|deploys|drops|posts|records|registers|resets|schedules|stores|updates|uploads)\b",
     re.IGNORECASE,
 )
 _SAYS_READS: Final = re.compile(
@@ -203,9 +206,10 @@ def _judged(evidence: _Evidence) -> tuple[Effect, str]:
             if hints.read_only
             else (Effect.WRITE, written)
         )
-    if (doubt := _doubt(evidence)) is not None and not hints.read_only:
+    doubt = _doubt(evidence)
+    if doubt is not None and not hints.read_only:
         return Effect.UNKNOWN, doubt
-    if (computed := _computing(evidence)) is not None:
+    if doubt is None and (computed := _computing(evidence)) is not None:
         return Effect.PURE, computed
     if hints.read_only:
         return Effect.READ, "annotated read-only, and nothing in its name or parameters says otherwise"
@@ -264,7 +268,7 @@ def _computing(evidence: _Evidence) -> str | None:
         return None
     if evidence.parameter_words & (_PLACES | _STATE) or evidence.tool.annotations.open_world:
         return None
-    if evidence.text_words & (_FLEETING | _OUTSIDE):
+    if (evidence.text_words | evidence.parameter_words) & (_FLEETING | _OUTSIDE):
         return None
     return f"{verb!r} computes, and its parameters name no file, address, session or other state"
 

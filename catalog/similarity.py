@@ -32,8 +32,8 @@ def words(identifier: str) -> tuple[str, ...]:
     """Return the words of a name: split at case, digits and separators, lowered, stemmed."""
     found: list[str] = []
     for part in _WORD.findall(identifier):
-        lowered = part.lower()
-        found.extend(_stem(word) for word in GLUED.get(lowered, (lowered,)))
+        stem = _stem(part.lower())
+        found.extend(GLUED.get(stem, (stem,)))
     return tuple(found)
 
 
@@ -69,7 +69,7 @@ def name_similarity(one: str, other: str) -> float:
     1.0 for the same words, 0.85 to 0.95 for known synonyms, less for shared words, least for
     shared letters. Opposites such as `from_unit` and `to_unit` score low whatever they share.
     """
-    ours, theirs = words(one), words(other)
+    ours, theirs = sorted((words(one), words(other)))
     if one == other or (ours and ours == theirs) or ("".join(ours) and "".join(ours) == "".join(theirs)):
         return 1.0
     if not ours or not theirs:

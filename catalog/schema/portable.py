@@ -105,19 +105,29 @@ def _plain_union(schema: JsonSchema) -> JsonSchema:
     prose = {key: schema[key] for key in ("title", "description", "default", "examples") if key in schema}
     offered = [_plain(variant) for variant in variants(schema, schema)]
     offered = [{k: v for k, v in one.items() if prose.get(k) != v} for one in offered]
+    offered = [single for one in offered for single in _flattened(one)]
     distinct = [one for index, one in enumerate(offered) if one not in offered[:index]]
-    if {} in distinct:
+    if not distinct or {} in distinct:
         return prose
     return {**distinct[0], **prose} if len(distinct) == 1 else {**prose, "anyOf": [*distinct]}
 
 
+def _flattened(plain: JsonSchema) -> list[JsonSchema]:
+    inner = plain.get("anyOf")
+    if plain.keys() != {"anyOf"} or not isinstance(inner, list):
+        return [plain]
+    return [one for one in inner if isinstance(one, dict)]
+
+
 def _plain_members(schema: JsonSchema) -> JsonSchema:
     members: JsonSchema = {}
-    properties = _map(schema, "properties")
+    properties: dict[str, JsonValue] = {
+        name: _plain(sub)
+        for name, sub in _map(schema, "properties").items()
+        if isinstance(sub, dict) or sub is True
+    }
     if properties:
-        members["properties"] = {
-            name: _plain(sub) for name, sub in properties.items() if isinstance(sub, dict) or sub is True
-        }
+        members["properties"] = properties
     if "patternProperties" in schema:
         return members
     match schema.get("additionalProperties"):

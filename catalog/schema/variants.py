@@ -62,7 +62,8 @@ def _variants(schema: JsonSchema | bool, root: JsonSchema, followed: frozenset[s
 def _crossed(left: list[JsonSchema], right: list[JsonSchema]) -> list[JsonSchema]:
     if len(left) * len(right) > MAX_VARIANTS:
         return [{}]
-    return [merge(one, other) for one in left for other in right]
+    merged = [merge(one, other) for one in left for other in right]
+    return [one for one in merged if one.get("type") != [] and one.get("enum") != []]
 
 
 def _listed(schema: JsonSchema, keyword: str) -> list[JsonSchema | bool]:
