@@ -57,6 +57,18 @@ def failure_of(error: BaseException) -> Failure | None:
         case CatalogError() | StoreError() | BenchError():
             return _typed(error)
         case _:
+            return _of_bank(error)
+
+
+def _of_bank(error: BaseException) -> Failure | None:
+    from server.bank.errors import BankError, SkillNotCallable
+
+    match error:
+        case SkillNotCallable():
+            return Failure("skill_not_callable", plain_text(str(error)), FAILED)
+        case BankError():
+            return Failure("refused", plain_text(str(error)), FAILED)
+        case _:
             return None
 
 

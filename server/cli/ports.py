@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from server.requests import RepairRequest, SolveRequest
     from server.verification import Checks
 
-__all__ = ["BankPort", "OpenBank", "Wiring", "product_wiring"]
+__all__ = ["BankPort", "BenchRequest", "OpenBank", "Wiring", "product_wiring"]
 
 
 class BankPort(Protocol):
@@ -108,6 +108,21 @@ class OpenBank(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class BenchRequest:
+    """What is to be measured, and how it is printed."""
+
+    name: str
+    quick: bool
+    as_json: bool
+    tasks: Path | None
+    """Cases of others, None: those that come with the benchmark."""
+    config: Path | None
+    """The servers those cases call, None: the demo's."""
+    write: Path | None
+    """A Markdown file whose table of this benchmark is replaced."""
+
+
+@dataclass(frozen=True, slots=True)
 class Wiring:
     """The parts a command line stands on; a test gives its own.
 
@@ -125,8 +140,8 @@ class Wiring:
     """Offer the bank to MCP clients until they are gone: over HTTP at an address, or over stdio."""
     run_demo: Callable[[bool, Path | None], Awaitable[int]]
     """Given whether to print JSON and a folder to keep everything in; returns the exit code."""
-    run_bench: Callable[[str, bool, bool, Path | None], Awaitable[int]]
-    """Given name, whether quick, whether to print JSON, and a file of tasks; returns the exit code."""
+    run_bench: Callable[[BenchRequest], Awaitable[int]]
+    """Measures, prints, and returns the exit code."""
     is_interactive: Callable[[], bool]
     """Whether a person can be asked."""
 
@@ -177,7 +192,14 @@ async def _run_demo(as_json: bool, keep: Path | None) -> int:
     return await run_demo(as_json=as_json, keep=keep)
 
 
-async def _run_bench(name: str, quick: bool, as_json: bool, tasks: Path | None) -> int:
+async def _run_bench(request: BenchRequest) -> int:
     from server.bench import run_bench
 
-    return await run_bench(name, quick=quick, as_json=as_json, tasks=tasks)
+    return await run_bench(
+        request.name,
+        quick=request.quick,
+        as_json=request.as_json,
+        tasks=request.tasks,
+        config=request.config,
+        write=request.write,
+    )

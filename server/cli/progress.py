@@ -24,7 +24,7 @@ class ProgressLine:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live: Status | None = None
-        self._stage: str | None = None
+        self._told: set[str] = set()
 
     def __enter__(self) -> ProgressLine:
         if self._console.is_terminal:
@@ -43,9 +43,9 @@ class ProgressLine:
         """Show one moment."""
         if self._live is not None:
             self._live.update(Text(render_progress(progress)))
-        elif progress.stage != self._stage:
+        elif progress.stage not in self._told:
             self._console.print(render_progress(progress), markup=False, soft_wrap=True)
-        self._stage = progress.stage
+        self._told.add(progress.stage)
 
     @contextmanager
     def paused(self) -> Generator[None]:

@@ -102,7 +102,7 @@ def add(
     session.say(f"starting {name}: {spec.launch}")
     probed = session.run(lambda: session.wiring.probe([spec], session.settings))
     if probed[0].status == "unreachable" and not force:
-        why = "; ".join(probed[0].problems) or "it does not answer"
+        why = "; ".join(p.removeprefix(f"{name}: ") for p in probed[0].problems) or "it does not answer"
         raise ServerUnavailable(name, f"{why} (not added; --force adds it all the same)")
     document = with_server(config.document, name, entry)
     adopted = adopt(session, probed, document, Choice(yes, effects_file))

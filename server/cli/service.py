@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from server.cli.options import EXISTING, session_command
+from server.cli.ports import BenchRequest
 from server.cli.session import Session
 
 __all__ = ["bench", "demo", "serve"]
@@ -70,13 +71,30 @@ def demo(session: Session, *, keep: Path | None) -> int:
 @click.argument("name", default="repair")
 @click.option("--quick", is_flag=True, help="A smaller size that ends within a minute; says so.")
 @click.option("--tasks", type=EXISTING, metavar="FILE", help="Your own cases, in the published format.")
+@click.option(
+    "--write",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Replace this benchmark's table in a Markdown file.",
+)
 @session_command
-def bench(session: Session, *, name: str, quick: bool, tasks: Path | None) -> int:
-    """Measure the bank on real tool servers and print the numbers.
+def bench(session: Session, *, name: str, quick: bool, tasks: Path | None, write: Path | None) -> int:
+    """Measure the bank on real tool servers and print the numbers: NAME is repair or relay.
+
+    The demo's servers are used; with --tasks those of --config where it is given.
 
     \b
     Examples:
       skillbank bench repair --quick
-      skillbank bench repair --tasks mine.json --json
+      skillbank bench repair --tasks mine.json --config mine-servers.json --json
     """
-    return session.run(lambda: session.wiring.run_bench(name, quick, session.as_json, tasks))
+    settings = session.settings
+    request = BenchRequest(
+        name=name,
+        quick=quick,
+        as_json=session.as_json,
+        tasks=tasks,
+        config=settings.config_path if tasks is not None and settings.config_is_named else None,
+        write=write,
+    )
+    return session.run(lambda: session.wiring.run_bench(request))

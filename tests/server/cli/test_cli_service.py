@@ -9,6 +9,7 @@ import pytest
 
 from server.bench.errors import DemoServersMissing
 from server.cli.app import app
+from server.cli.ports import BenchRequest
 
 
 def leaves(command=app, path=()):
@@ -83,7 +84,15 @@ def test_demo_and_bench_are_told_what_was_asked(cli):
     tasks = cli.file("t.json", [])
     assert cli("demo", "--json", "--keep", "here").code == 0
     assert cli("bench", "relay", "--quick", "--tasks", tasks).code == 0
-    assert cli.work == {"demo": (True, Path("here")), "bench": ("relay", True, False, Path(tasks))}
+    request = BenchRequest("relay", True, False, Path(tasks), config=cli.config, write=None)
+    assert cli.work == {"demo": (True, Path("here")), "bench": (request,)}
+
+
+def test_bench_on_its_own_cases_uses_its_own_servers(cli):
+    cli("bench", "--json", "--write", "t.md")
+    assert cli.work["bench"] == (
+        BenchRequest("repair", False, True, tasks=None, config=None, write=Path("t.md")),
+    )
 
 
 def test_missing_demo_servers_are_named_with_their_cure(cli):

@@ -11,6 +11,7 @@ import pytest
 from catalog.effects import Effect
 from catalog.errors import ConfigError, ServerUnavailable
 from catalog.tools import ToolId
+from server.bank.errors import BankError, SkillNotCallable
 from server.execution.consent import ConsentQuestion
 from server.progress import Progress
 from server.reports import CheckReport, NotRepeated, RepairReport, RunReport
@@ -247,6 +248,7 @@ def test_progress_goes_to_stderr_once_per_stage(cli):
     cli.bank.progress = (
         Progress("connect", "units\x1b[2J", calls=0),
         Progress("repair", "swap_tool", candidates=4, calls=9, best=0.5),
+        Progress("connect", "again"),
         Progress("repair", "again", candidates=5),
     )
     ran = cli("run", cli.file("w.json", "{}"))
@@ -308,6 +310,8 @@ ERRORS = {
     "config": (ConfigError("no", file="c.json", line=3, key="a.b"), "invalid_config", 2),
     "store": (StoreUnusable("from a newer version"), "store_unusable", 1),
     "server": (ServerUnavailable("units", "gone"), "server_unavailable", 4),
+    "skill state": (SkillNotCallable("to_f is stale"), "skill_not_callable", 1),
+    "bank": (BankError("no"), "refused", 1),
     "interrupt": (KeyboardInterrupt(), "cancelled", 130),
     "group of one": (ExceptionGroup("tasks", [ConfigError("no", key="a")]), "invalid_config", 2),
     "interrupt in a group": (BaseExceptionGroup("tasks", [KeyboardInterrupt()]), "cancelled", 130),
