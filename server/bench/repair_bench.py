@@ -29,6 +29,7 @@ from server.bench.repair_report import CaseReport, MemoryMeasure, RepairBenchRep
 from server.bench.servers import demo_document, installed_versions
 from server.bench.tasks import BenchTask, place_fixtures, reference_tasks
 from server.progress import Progress, ProgressListener, ignore_progress
+from server.reports import RepairReport
 from server.requests import Budget, RepairRequest
 from server.settings import Settings, read_settings
 from server.verification import Checks
@@ -156,19 +157,18 @@ async def _drawn(
 
 async def _repaired(bank: Repairer, case: Case, options: RepairOptions, place: str) -> CaseReport:
     task = case.task
-    started = time.perf_counter()
     request = RepairRequest(
         task=task.task, inputs=task.inputs, checks=Checks(task.assertions), budget=options.budget
     )
-    report = await bank.repair(case.broken, request)
+    started = time.perf_counter()
+    report, crashed = RepairReport(status="failed", outputs=None, workflow=case.broken), None
+    try:
+        report = await bank.repair(case.broken, request)
+    except Exception as error:  # a defect of ours is a result of the benchmark, shown in its table
+        crashed = "; ".join(_messages(error))
     seconds = time.perf_counter() - started
-    right = None
-    if report.status == "verified" and task.held_out:
-        passed = [
-            await holds(bank, report.workflow, held.inputs, Checks(held.assertions)) for held in task.held_out
-        ]
-        right = all(passed)
-    options.listener(Progress("bench", f"{place}: {task.id}, {', '.join(case.kinds)}: {report.status}"))
+    outcome = f"crashed: {crashed}" if crashed else report.status
+    options.listener(Progress("bench", f"{place}: {task.id}, {', '.join(case.kinds)}: {outcome}"))
     return CaseReport(
         task=task.id,
         kinds=tuple(str(kind) for kind in case.kinds),
@@ -176,7 +176,8 @@ async def _repaired(bank: Repairer, case: Case, options: RepairOptions, place: s
         lost=case.lost,
         seed=case.seed,
         status=report.status,
-        right_on_held_out=right,
+        crashed=crashed,
+        right_on_held_out=await _right_on_held_out(bank, task, report),
         calls=report.calls,
         candidates=report.candidates,
         seconds=seconds,
@@ -184,6 +185,22 @@ async def _repaired(bank: Repairer, case: Case, options: RepairOptions, place: s
         broken=case.broken,
         repaired=report.workflow,
     )
+
+
+def _messages(error: Exception) -> list[str]:
+    if isinstance(error, ExceptionGroup):
+        inner = cast("ExceptionGroup[Exception]", error).exceptions
+        return [message for part in inner for message in _messages(part)]
+    return [f"{type(error).__name__}: {error}"]
+
+
+async def _right_on_held_out(bank: Repairer, task: BenchTask, report: RepairReport) -> bool | None:
+    if report.status != "verified" or not task.held_out:
+        return None
+    for held in task.held_out:
+        if not await holds(bank, report.workflow, held.inputs, Checks(held.assertions)):
+            return False
+    return True
 
 
 async def _measured_memory(

@@ -28,6 +28,8 @@ class CaseReport(_Model):
     lost: tuple[str, ...]
     seed: int | None
     status: Status
+    crashed: str | None
+    """The error the repair ended with instead of an answer: a defect of ours. None: it answered."""
     right_on_held_out: bool | None
     """None: not verified, or the task has no held-out inputs."""
     calls: int
@@ -184,6 +186,11 @@ def _notes(report: RepairBenchReport) -> list[str]:
         f"- {report.still_passing} damaged workflows passed all the same and were drawn again;"
         f" {report.unplaced} planned cases found no task",
         f"- {versions}",
+    ]
+    notes += [
+        f"- CRASHED on {case.task}, seed {case.seed}: {case.crashed}"
+        for case in report.cases
+        if case.crashed is not None
     ]
     if (memory := report.memory) is not None:
         notes.append(

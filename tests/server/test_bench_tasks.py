@@ -128,3 +128,13 @@ def test_a_file_that_is_not_there_or_no_json_is_rejected_by_name(tmp_path):
 
 def test_the_published_schema_is_that_of_the_model():
     assert json.loads(_SCHEMA.read_text(encoding="utf-8")) == tasks_schema()
+
+
+def test_the_documented_example_is_a_file_of_tasks():
+    page = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    example = page.partition("```json\n")[2].partition("```")[0]
+
+    [task] = parse_tasks(example)
+
+    assert task.broken is not None
+    assert task.held_out
