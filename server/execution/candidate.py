@@ -37,6 +37,7 @@ class Shared:
     snapshot: Snapshot
     approvals: Approvals
     principal: str
+    memoise: bool = True
     memory: CallMemory = field(default_factory=CallMemory)
     ledger: Ledger = field(default_factory=Ledger)
     not_repeated: list[NotRepeated] = field(default_factory=list[NotRepeated])
@@ -90,9 +91,9 @@ class Candidate:
         self, decision: Decision, call: _Call, make: Callable[[_Call], Awaitable[Answer]]
     ) -> Answer:
         # A replay proves that the upstream still answers the same, which memory cannot.
-        if not decision.memoise or self.activity is Activity.REPLAY:
-            return await make(call)
         shared, request = self.shared, call.request
+        if not shared.memoise or not decision.memoise or self.activity is Activity.REPLAY:
+            return await make(call)
         tool = shared.snapshot.get(request.tool)
         contract = tool.contract_hash if tool is not None else ""
         key = shared.memory.key(shared.principal, contract, request.tool, request.arguments)
@@ -122,7 +123,7 @@ class Candidate:
             return Answer(recorded.outcome, call.effect, from_memory=True, calls=0)
         if self.activity not in _PLAN_RUNS:
             return self._refused(call, decision.reason)
-        leave = ledger.reserve(request, self.number) if recorded is None else None
+        leave = ledger.reserve(request, self.number)
         if leave is None:
             return self._refused(
                 call, f"{call.effect.value}: it ran already, or may have, and runs only once"

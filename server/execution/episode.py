@@ -34,6 +34,8 @@ class Episode:
         snapshot: tools as they are during the episode.
         consent: where a person can be asked.
         principal: on whose behalf; remembered answers are never shared between principals.
+        memoise: whether an equal answer of a free tool stands in for a call; off only to measure
+            what that saves.
     """
 
     def __init__(
@@ -43,8 +45,10 @@ class Episode:
         snapshot: Snapshot,
         consent: Consent,
         principal: str = "local",
+        *,
+        memoise: bool = True,
     ) -> None:
-        self._shared = Shared(connections, effects, snapshot, Approvals(consent), principal)
+        self._shared = Shared(connections, effects, snapshot, Approvals(consent), principal, memoise)
         self._candidates = 0
         self._is_planned = False
 

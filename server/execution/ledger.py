@@ -86,10 +86,10 @@ class Ledger:
         Two items of one mapped node with equal arguments are two calls while they belong to the
         same candidate.
         """
-        for record in self._recorded.get(_key(request), ()):
-            if record.candidate != candidate or record.items == request.items:
-                return record
-        return None
+        records = self._recorded.get(_key(request), [])
+        same_item = (record for record in records if record.items == request.items)
+        earlier = (record for record in records if record.candidate != candidate)
+        return next(same_item, None) or next(earlier, None)
 
     def reserve(self, request: CallRequest, candidate: int) -> Reservation | None:
         """Take leave to make one call, or return None when there is none left."""

@@ -32,7 +32,7 @@ from skills_store.workflow.model import Node, Workflow, json_pointer
 from skills_store.workflow.references import Found, Scope
 from skills_store.workflow.scan import scan
 
-__all__ = ["Run", "execute_workflow"]
+__all__ = ["Run", "RunOptions", "execute_workflow"]
 
 
 @dataclass(frozen=True, slots=True)
