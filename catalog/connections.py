@@ -17,17 +17,15 @@ import anyio
 from anyio.abc import TaskGroup
 from pydantic import JsonValue
 
-from catalog.config import Config, ServerSpec, expand
-from catalog.connection import Connection, Era, EraMemory, Options, Progress, Status
+from catalog.config import Config
+from catalog.connection import Connection, EraMemory, Options, Progress, Status
 from catalog.effects import EffectTable, Reset
-from catalog.errors import ServerUnavailable
-from catalog.isolation import open_private_folders
+from catalog.link import Era
 from catalog.result import CallFailure, CallOutcome, FailureKind, RanUpstream
 from catalog.tools import Snapshot, Tool, ToolId
-from catalog.transport import LastWords, open_transport
-from catalog.wire import Streams, Transport
+from catalog.upstream import Upstream, configured_upstream
 
-__all__ = ["ConnectionReport", "Connections", "Upstream", "open_connections", "open_upstreams"]
+__all__ = ["ConnectionReport", "Connections", "open_connections", "open_upstreams"]
 
 _PARALLEL_STARTS: Final = 10
 _SLOT_SECONDS: Final = 5.0
@@ -35,23 +33,6 @@ _SLOT_SECONDS: Final = 5.0
 _START_SECONDS: Final = 30.0
 
 Changed = Callable[[str], Coroutine[object, object, None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Upstream:
-    """One server as the connections need it.
-
-    `open` returns a transport to it: the shared one for `Reset.NONE`, else one to a fresh
-    process that is restored as the mode says.
-    """
-
-    name: str
-    open: Callable[[Reset, LastWords], Transport]
-    kind: str
-    timeout_seconds: float | None = None
-    disabled: bool = False
-    era: Era | None = None
-    """The only era to speak, None: what the server is found to speak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +72,9 @@ async def open_connections(
     wanted = None if only is None else frozenset(only)
     filled = os.environ if environment is None else environment
     upstreams = [
-        _configured(spec, filled) for name, spec in config.servers.items() if wanted is None or name in wanted
+        configured_upstream(spec, filled)
+        for name, spec in config.servers.items()
+        if wanted is None or name in wanted
     ]
     async with open_upstreams(
         upstreams, config.effects, timeout_seconds=timeout_seconds, spares=spares
@@ -320,34 +303,3 @@ async def _start_within(connection: Connection, slots: anyio.Semaphore) -> None:
             await connection.ready()
             return
     await connection.ready()
-
-
-def _configured(spec: ServerSpec, environment: Mapping[str, str]) -> Upstream:
-    def opened(reset: Reset, words: LastWords) -> Transport:
-        return _open(spec, environment, reset, words)
-
-    return Upstream(
-        name=spec.name,
-        open=opened,
-        kind=spec.transport,
-        timeout_seconds=spec.timeout_seconds,
-        disabled=spec.disabled,
-    )
-
-
-@asynccontextmanager
-async def _open(
-    spec: ServerSpec, environment: Mapping[str, str], reset: Reset, words: LastWords
-) -> AsyncGenerator[Streams]:
-    expanded = expand(spec, environment)
-    if reset is not Reset.NONE and expanded.transport != "stdio":
-        raise ServerUnavailable(spec.name, "it is reached by an address: it has no process to start afresh")
-    if reset is Reset.PROCESS_DIRS:
-        async with (
-            open_private_folders(expanded) as private,
-            open_transport(private, words) as streams,
-        ):
-            yield streams
-    else:
-        async with open_transport(expanded, words) as streams:
-            yield streams

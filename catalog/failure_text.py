@@ -70,7 +70,7 @@ def _judge_model(model: str, tool: str | None) -> tuple[FailureKind, RanUpstream
 
 _STRONG = re.compile(
     r"(?:[❌✗✘🚫⚠️\s]*)(?:\[error\]|errors?\s*[:!]"
-    r"|(?!(?:no|of|without|any|found)\b)[a-z]+ (?:(?!of\b)[a-z]+ )?error\s*:\s*(?![\d.+-]*\d)"
+    r"|(?!(?:no|of|without|any|found)\b)[a-z]+ (?:(?!of\b)[a-z]+ )?error\s*:(?!\s*[\d.+-]*\d)"
     r"|traceback \(most recent call last\)"
     r"|[A-Za-z_.]*(?:Error|Exception)\s*:|exception (?:occurred|while|in)\b"
     r"|error (?:calling|executing) tool\b|error (?:has )?occurred\b"

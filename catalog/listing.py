@@ -64,10 +64,9 @@ def _repair_tool(raw: JsonValue, problems: list[str], legacy: bool) -> dict[str,
     if len(name) > _MAX_NAME:
         problems.append(f"tool {name[:40]!r}… was left out: its name has {len(name)} characters")
         return None
-    tool: dict[str, JsonValue] = {
-        "name": name,
-        "inputSchema": _repair_input(name, raw.get("inputSchema"), problems),
-    }
+    if (schema := _repair_input(name, raw.get("inputSchema"), problems)) is None:
+        return None
+    tool: dict[str, JsonValue] = {"name": name, "inputSchema": schema}
     if (output := raw.get("outputSchema")) is not None:
         if isinstance(output, dict) and (not legacy or output.get("type") == "object"):
             tool["outputSchema"] = output
@@ -87,14 +86,18 @@ def _repair_tool(raw: JsonValue, problems: list[str], legacy: bool) -> dict[str,
     return tool
 
 
-def _repair_input(name: str, schema: JsonValue, problems: list[str]) -> JsonSchema:
+def _repair_input(name: str, schema: JsonValue, problems: list[str]) -> JsonSchema | None:
     if not isinstance(schema, dict):
         problems.append(f"tool {name!r}: its input schema is missing or no object; any object is accepted")
         return {"type": "object"}
-    if "type" not in schema:
+    kind = schema.get("type", "")
+    if kind == "object":
+        return schema
+    if kind == "" or (isinstance(kind, list) and "object" in kind):
         problems.append(f"tool {name!r}: its input schema names no type; `object` was assumed")
-        return {"type": "object", **schema}
-    return schema
+        return {**schema, "type": "object"}
+    problems.append(f"tool {name!r} was left out: its input schema describes no object")
+    return None
 
 
 async def list_tools(client: Client, server: str, wire_problems: list[str]) -> Listing:
@@ -158,12 +161,8 @@ class _Collected:
 def _objection(tool: Tool) -> str | None:
     """Return why a tool must not be used, or None."""
     for what, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
-        if schema is None:
-            continue
-        if what == "input" and schema.get("type") != "object":
-            return "its input schema does not describe an object"
         try:
-            check_schema(schema)
+            check_schema(schema or {})
         except SchemaRejected as rejected:
             return f"{what} schema: {rejected}"
     return None

@@ -5,15 +5,8 @@ child process (`python -m catalog.testing SCENARIO.json`), in both protocol eras
 """
 
 from catalog.testing.connecting import in_process, open_test_connections
-from catalog.testing.scripted import (
-    CallLog,
-    LoggedCall,
-    Refuse,
-    Reply,
-    ScriptedServer,
-    ScriptedTool,
-    Vanish,
-)
+from catalog.testing.script import CallLog, LoggedCall, Refuse, Reply, ScriptedTool, Vanish
+from catalog.testing.scripted import ScriptedServer
 
 __all__ = [
     "CallLog",

@@ -8,11 +8,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import anyio
 from mcp.shared.memory import create_client_server_memory_streams
 
-from catalog.connection import Era
-from catalog.connections import Connections, Upstream, open_upstreams
+from catalog.connections import Connections, open_upstreams
 from catalog.effects import EffectTable, Reset
+from catalog.link import Era
 from catalog.testing.scripted import OpenServer, ScriptedServer
 from catalog.transport import LastWords
+from catalog.upstream import Upstream
 from catalog.wire import Streams, Transport
 
 __all__ = ["in_process", "open_test_connections"]

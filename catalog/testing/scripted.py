@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any, cast
@@ -23,134 +23,12 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import JsonValue, TypeAdapter
 
 from catalog.schema import problems
-from catalog.tools import JsonSchema
+from catalog.testing.script import Answer, CallLog, Refuse, Reply, ScriptedTool, Vanish
 
-__all__ = [
-    "CallLog",
-    "LoggedCall",
-    "OpenServer",
-    "Refuse",
-    "Reply",
-    "ScriptedServer",
-    "ScriptedTool",
-    "Vanish",
-]
+__all__ = ["OpenServer", "ScriptedServer"]
 
 _Context = ServerRequestContext[Any, Any]
 _BLOCKS: TypeAdapter[list[types.ContentBlock]] = TypeAdapter(list[types.ContentBlock])
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A whole result, where a plain value does not say enough.
-
-    `content` None mirrors the structured value as text; `has_structured` False leaves it out.
-    """
-
-    structured: JsonValue = None
-    content: list[JsonValue] | None = None
-    is_error: bool = False
-    has_structured: bool = True
-    meta: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-
-    @classmethod
-    def text(cls, text: str, *, is_error: bool = False) -> Reply:
-        """Return a result of one text block and nothing structured."""
-        return cls(content=[{"type": "text", "text": text}], is_error=is_error, has_structured=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """A JSON-RPC error in place of a result."""
-
-    code: int
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Vanish:
-    """No answer: the server ends during the call."""
-
-
-Answer = JsonValue | Reply | Refuse | Vanish
-Respond = Callable[[dict[str, JsonValue]], Answer | Awaitable[Answer]]
-
-
-@dataclass(frozen=True, slots=True)
-class ScriptedTool:
-    """One tool.
-
-    A dict is answered as structured content mirrored in text, a string as one text block, any
-    other value as `{"result": value}`.
-    """
-
-    name: str
-    respond: Respond | Sequence[Answer]
-    """A function of the arguments, or answers in the order of calls to the script, the last one repeated."""
-    input_schema: JsonSchema = field(default_factory=lambda: cast("JsonSchema", {"type": "object"}))
-    output_schema: JsonSchema | None = None
-    description: str = ""
-    title: str | None = None
-    annotations: Mapping[str, bool] = field(default_factory=dict[str, bool])
-    """Hints by their protocol names, such as `readOnlyHint`."""
-    latency_seconds: float = 0.0
-    """How long an answer takes; cancellation cuts it short."""
-    progress: Sequence[tuple[float, float | None, str | None]] = ()
-    """Reports sent before the answer."""
-    validates: bool = True
-    """Whether arguments are checked against the input schema first."""
-
-
-@dataclass(slots=True)
-class LoggedCall:
-    """One call that reached a tool."""
-
-    tool: str
-    arguments: dict[str, JsonValue]
-    cancelled: bool = False
-    """Whether the client gave it up before the answer."""
-
-
-class CallLog:
-    """What really ran, over all connections of one scripted server.
-
-    Attributes:
-        calls: in order of arrival; refused arguments and unknown tools do not arrive.
-    """
-
-    def __init__(self) -> None:
-        self.calls: list[LoggedCall] = []
-        self._changed = anyio.Event()
-
-    def count(self, tool: str | None = None) -> int:
-        """Return how many calls arrived, of one tool or of all."""
-        return sum(tool is None or call.tool == tool for call in self.calls)
-
-    def arrive(self, tool: str, arguments: dict[str, JsonValue]) -> LoggedCall:
-        """Record a call."""
-        call = LoggedCall(tool, arguments)
-        self.calls.append(call)
-        self._announce()
-        return call
-
-    def cancel(self, call: LoggedCall) -> None:
-        """Record that a call was given up."""
-        call.cancelled = True
-        self._announce()
-
-    async def wait_for(self, tool: str, count: int = 1) -> None:
-        """Wait until so many calls of a tool have arrived."""
-        while self.count(tool) < count:
-            await self._changed.wait()
-
-    async def wait_for_cancelled(self, tool: str, count: int = 1) -> None:
-        """Wait until so many calls of a tool have been given up."""
-        while sum(call.tool == tool and call.cancelled for call in self.calls) < count:
-            await self._changed.wait()
-
-    def _announce(self) -> None:
-        changed, self._changed = self._changed, anyio.Event()
-        changed.set()
 
 
 Tools = Sequence[ScriptedTool]
@@ -187,6 +65,11 @@ class ScriptedServer:
         self._turns[tool] += 1
         return self._turns[tool] - 1
 
+    async def listened(self) -> None:
+        """Wait until a client of every open connection would hear of changed tools."""
+        for instance in self._open:
+            await instance.listened.wait()
+
     async def change_tools(self, tools: Tools) -> None:
         """Replace the tools of this server and tell every connection."""
         self.tools = tools
@@ -200,20 +83,23 @@ class OpenServer:
     Attributes:
         server: the SDK's server, for any transport.
         vanished: set when a tool's script says that the server ends.
+        listened: set once the client hears of changed tools.
     """
 
     def __init__(self, tools: Tools, script: ScriptedServer) -> None:
         self.vanished = anyio.Event()
+        self.listened = anyio.Event()
         self._tools = {tool.name: tool for tool in tools}
         self._script = script
         self._bus = InMemorySubscriptionBus()
+        self._subscriptions = ListenHandler(self._bus)
         self._legacy_session: Any = None
         self.server: Server[Any] = _AnnouncingServer(
             "scripted",
             version="1",
             on_list_tools=self._list,
             on_call_tool=self._call,
-            on_subscriptions_listen=ListenHandler(self._bus),
+            on_subscriptions_listen=self._listen,
         )
 
     async def change_tools(self, tools: Tools) -> None:
@@ -228,6 +114,7 @@ class OpenServer:
     ) -> types.ListToolsResult:
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             self._legacy_session = ctx.session
+            self.listened.set()
         listed = [_listed(tool) for tool in self._tools.values()]
         size = self._script.page_size
         if size is None:
@@ -235,6 +122,12 @@ class OpenServer:
         first = int(params.cursor) if params is not None and params.cursor else 0
         following = str(first + size) if first + size < len(listed) else None
         return types.ListToolsResult(tools=listed[first : first + size], next_cursor=following)
+
+    async def _listen(
+        self, ctx: _Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        self.listened.set()  # the subscription is in place before the handler first yields
+        return await self._subscriptions(ctx, params)
 
     async def _call(self, ctx: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         arguments = cast("dict[str, JsonValue]", params.arguments or {})
@@ -286,7 +179,6 @@ class _AnnouncingServer(Server[Any]):
         self,
         notification_options: NotificationOptions | None = None,
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
-        *,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
         return super().create_initialization_options(

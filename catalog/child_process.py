@@ -1,0 +1,271 @@
+"""A tool server as a child process: its three pipes, its noise, and its end as a tree.
+
+The child runs in its own session and is stopped as a tree: its input is closed, and what has
+not left after a grace period is terminated, then killed. Its messages are bounded and buffered
+in linear time; lines that are no messages are counted and dropped; its error output is kept as
+a short tail for error messages. POSIX only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import anyio
+import mcp_types as types
+from anyio.abc import ByteReceiveStream, ByteSendStream, Process
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+
+from catalog.call import TOO_LARGE
+from catalog.config import ServerSpec
+from catalog.errors import ServerUnavailable
+from catalog.plain_text import plain_text
+from catalog.wire import Streams
+
+__all__ = ["LastWords", "open_process"]
+
+_CHUNK_BYTES: Final = 256 * 1024
+_TAIL_BYTES: Final = 8 * 1024
+_EXIT_GRACE_SECONDS: Final = 2.0
+_TERMINATE_GRACE_SECONDS: Final = 2.0
+_POLL_SECONDS: Final = 0.01
+_QUEUED_MESSAGES: Final = 256
+_ID_NEAR_START = re.compile(rb'^\s*\{[^{\[]{0,80}?"id"\s*:\s*(\d{1,15})\s*[,}]')
+
+_T = TypeVar("_T")
+_Out = MemoryObjectSendStream[SessionMessage | Exception]
+
+
+@dataclass
+class LastWords:
+    """What is known about an upstream process beside its messages."""
+
+    stderr: bytes = b""
+    """The tail of its error output."""
+    noise: int = 0
+    """Lines on its standard output that were no messages."""
+    first_noise: str = ""
+    too_large: bool = False
+    """Whether it was stopped for a message over the bound."""
+    exit_code: int | None = None
+
+    def describe(self) -> str:
+        """Return how the process ended, with its last words; empty when nothing is known."""
+        said = plain_text(self.stderr.decode("utf-8", "replace")).splitlines()
+        parts = [
+            "a message was over the size bound" if self.too_large else "",
+            f"the process exited with code {self.exit_code}" if self.exit_code is not None else "",
+            f"its last words: {plain_text(' / '.join(said[-4:]), 500)}" if said else "",
+        ]
+        return "; ".join(part for part in parts if part)
+
+    def problems(self) -> list[str]:
+        """Return what is worth telling although the connection works."""
+        if not self.noise:
+            return []
+        return [
+            f"{self.noise} lines on its standard output were no messages, the first: {self.first_noise!r}"
+        ]
+
+
+@asynccontextmanager
+async def open_process(spec: ServerSpec, words: LastWords, max_message_bytes: int) -> AsyncGenerator[Streams]:
+    process = await _start(spec)
+    received, read = anyio.create_memory_object_stream[SessionMessage | Exception](_QUEUED_MESSAGES)
+    write, outgoing = anyio.create_memory_object_stream[SessionMessage](_QUEUED_MESSAGES)
+    pipes = _Pipes(process, words, max_message_bytes)
+    async with anyio.create_task_group() as group:
+        group.start_soon(pipes.read_messages, received)
+        group.start_soon(pipes.write_messages, outgoing)
+        group.start_soon(pipes.read_errors)
+        try:
+            yield read, write
+        finally:
+            with anyio.CancelScope(shield=True):
+                read.close()
+                write.close()
+                await _stop_tree(process)
+                words.exit_code = process.returncode
+            group.cancel_scope.cancel()
+    for stream in (received, read, write, outgoing):
+        stream.close()
+
+
+async def _start(spec: ServerSpec) -> Process:
+    if not spec.command:
+        raise ServerUnavailable(spec.name, "no command is configured")
+    try:
+        return await anyio.open_process(
+            [spec.command, *spec.args],
+            cwd=spec.cwd,
+            env=get_default_environment() | dict(spec.env),
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ServerUnavailable(spec.name, f"cannot start {spec.command!r}: {reason}") from error
+
+
+class _Pipes:
+    """The three pipes of one child process."""
+
+    def __init__(self, process: Process, words: LastWords, max_message_bytes: int) -> None:
+        self._process = process
+        self._words = words
+        self._max_message_bytes = max_message_bytes
+
+    async def read_messages(self, received: _Out) -> None:
+        lines = _Lines(_present(self._process.stdout), self._max_message_bytes)
+        async with received:
+            try:
+                async for line in lines:
+                    if (message := self._parse(line)) is not None:
+                        await received.send(message)
+                if lines.overflowed is not None:
+                    await self._refuse(lines.overflowed, received)
+            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                pass  # the session or the process is gone, which closing `received` tells
+        await _drain(_present(self._process.stdout))
+
+    async def write_messages(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        stdin: ByteSendStream = _present(self._process.stdin)
+        async with outgoing:
+            try:
+                async for item in outgoing:
+                    await stdin.send(
+                        item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                    )
+            except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+                pass  # the process no longer reads; its output ends too, which `read_messages` tells
+        await stdin.aclose()
+
+    async def read_errors(self) -> None:
+        stderr = _present(self._process.stderr)
+        try:
+            while True:
+                self._words.stderr = (self._words.stderr + await stderr.receive())[-_TAIL_BYTES:]
+        except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            pass  # it says no more
+
+    def _parse(self, line: bytes) -> SessionMessage | None:
+        if not line.strip():
+            return None
+        if line.lstrip()[:1] == b"{":
+            try:
+                return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+            except ValueError:
+                if (request := _request_id(line)) is not None:
+                    return _failed(
+                        request, types.PARSE_ERROR, "the server's answer cannot be read as JSON-RPC"
+                    )
+        self._words.noise += 1
+        self._words.first_noise = self._words.first_noise or plain_text(
+            line[:400].decode("utf-8", "replace"), 100
+        )
+        return None
+
+    async def _refuse(self, head: bytes, received: _Out) -> None:
+        """Stop a process whose message is over the bound, failing the call it answered if that is known."""
+        self._words.too_large = True
+        _signal_tree(self._process.pid, signal.SIGKILL)
+        if (request := _request_id(head)) is not None:
+            megabytes = self._max_message_bytes / 2**20
+            await received.send(
+                _failed(request, TOO_LARGE, f"the answer is over the limit of {megabytes:g} MiB")
+            )
+
+
+class _Lines:
+    """Lines of a byte stream, joined once each; ends at the first one over the bound."""
+
+    def __init__(self, source: ByteReceiveStream, max_bytes: int) -> None:
+        self._source = source
+        self._max_bytes = max_bytes
+        self.overflowed: bytes | None = None
+        """The beginning of the line that was over the bound."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pending: list[bytes] = []
+        size = 0
+        while True:
+            try:
+                chunk = await self._source.receive(_CHUNK_BYTES)
+            except anyio.EndOfStream:
+                return
+            *complete, rest = chunk.split(b"\n")
+            for part in complete:
+                if size + len(part) > self._max_bytes:
+                    self.overflowed = b"".join([*pending, part])[:200]
+                    return
+                yield b"".join([*pending, part])
+                pending, size = [], 0
+            pending.append(rest)
+            size += len(rest)
+            if size > self._max_bytes:
+                self.overflowed = b"".join(pending)[:200]
+                return
+
+
+def _request_id(line: bytes) -> int | None:
+    found = _ID_NEAR_START.match(line[:200])
+    return int(found[1]) if found is not None else None
+
+
+def _failed(request: int, code: int, message: str) -> SessionMessage:
+    return SessionMessage(
+        types.JSONRPCError(jsonrpc="2.0", id=request, error=types.ErrorData(code=code, message=message))
+    )
+
+
+def _present(pipe: _T | None) -> _T:
+    if pipe is None:
+        raise RuntimeError("the process was started without pipes")
+    return pipe
+
+
+async def _drain(stdout: ByteReceiveStream) -> None:
+    """Take what a leaving process still writes, so that it does not block on a full pipe."""
+    try:
+        while True:
+            await stdout.receive(_CHUNK_BYTES)
+    except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        pass  # it says no more
+
+
+async def _stop_tree(process: Process) -> None:
+    """Let the process leave by itself, then end whatever is left of its group.
+
+    The exit code is polled: `wait` also waits for the pipes, which a grandchild may hold open.
+    """
+    await _present(process.stdin).aclose()
+    await _until(lambda: process.returncode is not None, _EXIT_GRACE_SECONDS)
+    if _signal_tree(process.pid, signal.SIGTERM):
+        await _until(
+            lambda: process.returncode is not None and not _signal_tree(process.pid, 0),
+            _TERMINATE_GRACE_SECONDS,
+        )
+        _signal_tree(process.pid, signal.SIGKILL)
+    await _until(lambda: process.returncode is not None, _TERMINATE_GRACE_SECONDS)
+    await process.aclose()
+
+
+async def _until(holds: Callable[[], bool], seconds: float) -> None:
+    deadline = anyio.current_time() + seconds
+    while not holds() and anyio.current_time() < deadline:
+        await anyio.sleep(_POLL_SECONDS)
+
+
+def _signal_tree(leader: int, number: int) -> bool:
+    """Send a signal to the group the child leads; return whether anybody is in it."""
+    try:
+        os.killpg(leader, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

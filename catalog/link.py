@@ -1,0 +1,240 @@
+"""One connection to one upstream, from the attempt to its end.
+
+A link is run by one task, which opens the client, lists the tools, and stays until the upstream
+ends or the link is closed, so that whatever was entered is left in the same task. When a new link
+is made, and what a caller gets to see of it, belongs to `catalog.connection`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, Literal, cast
+
+import anyio
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client.session import IncomingMessage
+from mcp.client.subscriptions import SubscriptionLost
+from pydantic import ValidationError
+
+from catalog.errors import CatalogError
+from catalog.listing import Listing, list_tools
+from catalog.plain_text import plain_text
+from catalog.transport import LastWords
+from catalog.wire import NotSent, Transport, Wire
+
+__all__ = ["Era", "Link", "OpenTransport"]
+
+Era = Literal["legacy", "modern"]
+OpenTransport = Callable[[LastWords], Transport]
+
+_PROBE_SECONDS: Final = 5.0
+_RELISTEN_SECONDS: Final = 1.0
+_MAX_ERROR_CHARACTERS: Final = 1_000
+
+
+class Link:
+    """One attempt to connect, and the connection it becomes.
+
+    Attributes:
+        settled: set when the attempt succeeded or failed.
+        left: set when everything of it is closed.
+        client: the connected client; None before and after.
+        listing: the tools as last listed; None before the first list.
+        era: what the upstream was found to speak, None until then.
+        error: why it failed or ended, None where nothing is known.
+        seconds_to_start: how long connecting took, None until connected.
+        in_flight: calls under way.
+    """
+
+    def __init__(self, name: str, open_transport: OpenTransport, listed: Callable[[Link], None]) -> None:
+        self.settled = anyio.Event()
+        self.left = anyio.Event()
+        self.client: Client | None = None
+        self.listing: Listing | None = None
+        self.era: Era | None = None
+        self.error: str | None = None
+        self.seconds_to_start: float | None = None
+        self.in_flight = 0
+        self._name = name
+        self._open_transport = open_transport
+        self._listed = listed
+        self._wire = Wire()
+        self._words = LastWords()
+        self._scope = anyio.CancelScope()
+        self._stale = anyio.Event()
+        self._closed = False
+
+    @property
+    def pending(self) -> bool:
+        """Whether the attempt is still under way."""
+        return not self.settled.is_set()
+
+    @property
+    def usable(self) -> bool:
+        """Whether calls can be sent."""
+        return self.client is not None and not self._wire.ended.is_set()
+
+    @property
+    def too_large(self) -> bool:
+        """Whether it ended because of a message over the size bound."""
+        return self._words.too_large
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with it, the reason of its end first."""
+        listing = self.listing.problems if self.listing is not None else ()
+        return [*([self.error] if self.error is not None else []), *self._words.problems(), *listing]
+
+    def why(self) -> str:
+        """Return why it cannot be used; empty when nothing is known."""
+        return self.error or self._words.describe()
+
+    def end(self) -> None:
+        """Have the present connection closed, since it is of no more use."""
+        self._wire.ended.set()
+
+    def close(self) -> None:
+        """End it now, the attempt too."""
+        self._closed = True
+        self.end()
+        if self.pending:
+            self._scope.cancel()
+
+    async def run(self, eras: Sequence[Era], start_seconds: float, after: Link | None) -> None:
+        """Connect, then stay until the upstream ends or the link is closed.
+
+        Args:
+            eras: to try in this order; the next one only where the upstream left at once.
+            start_seconds: bound of connecting and listing in one era.
+            after: the link before this one, which must be gone first.
+        """
+        try:
+            if after is not None:
+                await after.left.wait()
+            for era in eras:
+                if self._closed or not await self._connect(era, start_seconds):
+                    break
+        finally:
+            self.client = None
+            self.end()
+            self.settled.set()
+            self.left.set()
+
+    async def end_if_hung(self) -> None:
+        """End a connection that no longer answers anything, unless a call may still be at work on it."""
+        if self.client is None or self.in_flight:
+            return
+        with anyio.move_on_after(_PROBE_SECONDS):
+            with suppress(MCPError, ValidationError, NotSent):  # any answer shows that it lives
+                await self.client.list_tools(cache_mode="bypass")
+            return
+        if not self.in_flight:
+            self.error = "it stopped answering and was ended"
+            self.end()
+
+    async def _connect(self, era: Era, start_seconds: float) -> bool:
+        """Connect and stay; return whether the upstream left without having been connected."""
+        self._wire, self._words, self.error = Wire(), LastWords(), None
+        self._scope = anyio.CancelScope(deadline=anyio.current_time() + start_seconds)
+        left = False
+        began = time.perf_counter()
+        with self._scope:
+            try:
+                async with self._client(era) as client:
+                    await self._establish(client, began)
+                    self._scope.deadline = math.inf
+                    await self._stay(client)
+            except Exception as error:  # whatever a transport raises is this upstream's failure
+                told = "; ".join(part for part in (_words(error), self._words.describe()) if part)
+                self.error = plain_text(told, _MAX_ERROR_CHARACTERS)
+                left = _is_closed(error) and self.pending
+        if self._scope.cancelled_caught and not self._closed:
+            self.error = f"not ready within {start_seconds:g} s"
+        return left
+
+    def _client(self, era: Era) -> Client:
+        async def message_handler(message: IncomingMessage) -> None:
+            if isinstance(message, types.ToolListChangedNotification):
+                self._stale.set()
+
+        return Client(
+            self._wire.around(self._open_transport(self._words)),
+            mode="legacy" if era == "legacy" else "auto",
+            message_handler=message_handler,
+            cache=None,
+        )
+
+    async def _establish(self, client: Client, began: float) -> None:
+        client.session.validate_tool_result = _leave_validation_to_classify
+        self._wire.legacy = client.session.initialize_result is not None
+        listing = await list_tools(client, self._name, self._wire.problems)
+        self.era = "legacy" if self._wire.legacy else "modern"
+        self.seconds_to_start = time.perf_counter() - began
+        self.client = client
+        self._take(listing)
+        self.settled.set()
+
+    def _take(self, listing: Listing) -> None:
+        self.listing = listing
+        self._listed(self)
+
+    async def _stay(self, client: Client) -> None:
+        tools = client.server_capabilities.tools
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._keep_listing, client)
+            if self.era == "modern" and tools is not None and tools.list_changed:
+                group.start_soon(self._listen, client)
+            await self._wire.ended.wait()
+            group.cancel_scope.cancel()
+
+    async def _keep_listing(self, client: Client) -> None:
+        while True:
+            await self._stale.wait()
+            self._stale = anyio.Event()
+            try:
+                self._take(await list_tools(client, self._name, self._wire.problems))
+            except (MCPError, ValidationError) as error:
+                self._wire.note(f"its changed tool list could not be read: {_words(error)}")
+
+    async def _listen(self, client: Client) -> None:
+        """Mark the tools stale whenever an upstream of the newer era announces a change."""
+        while True:
+            try:
+                async with client.listen(tools_list_changed=True) as events:
+                    async for _ in events:
+                        self._stale.set()
+            except SubscriptionLost:
+                self._stale.set()
+            except (MCPError, NotSent) as error:
+                self._wire.note(f"it does not announce changes of its tools: {_words(error)}")
+                return
+            await anyio.sleep(_RELISTEN_SECONDS)
+
+
+async def _leave_validation_to_classify(name: str, result: types.CallToolResult) -> None:
+    """Stand in for the client's own check, which blocks the event loop on hostile schemas."""
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return the first plain error inside groups of errors."""
+    if isinstance(error, BaseExceptionGroup):
+        return _first(cast("BaseExceptionGroup[BaseException]", error).exceptions[0])
+    return error
+
+
+def _is_closed(error: BaseException) -> bool:
+    plain = _first(error)
+    return isinstance(plain, NotSent) or (
+        isinstance(plain, MCPError) and plain.code == types.CONNECTION_CLOSED
+    )
+
+
+def _words(error: BaseException) -> str:
+    plain = _first(error)
+    if isinstance(plain, CatalogError | MCPError):
+        return str(plain)
+    return f"{type(plain).__name__}: {plain}" if str(plain) else type(plain).__name__

@@ -1,0 +1,243 @@
+"""A bare tool server of the handshake era with one named protocol defect.
+
+Standard library only and run by path, so that it starts in a few hundredths of a second:
+`python -P defects.py DEFECT [LOG]`. Each start and each call that arrives is a line of JSON in LOG.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+__all__ = ["DEFECTS", "defect_command", "main", "read_log"]
+
+Message = dict[str, Any]
+
+DEFECTS = {
+    "none": "answers as it should",
+    "noise": "prints lines that are no messages, some not even UTF-8, before and between answers",
+    "silent": "never answers anything",
+    "dies_at_start": "exits with code 3 and says why on its error output",
+    "dies_at_call": "exits during the first call of its life",
+    "dies_at_unknown": "exits when asked for a method of the newer era",
+    "ignores_unknown": "does not answer methods of the newer era",
+    "hangs": "reads nothing more once a call arrived",
+    "never_answers_calls": "answers everything but calls",
+    "malformed_tools": "lists nine tools of which most are malformed",
+    "hostile_schemas": "lists schemas that are remote, exponential or no schemas, and one good tool",
+    "endless_pages": "always names a next page",
+    "repeated_cursor": "always names the same next page",
+    "refuses_listing": "answers the listing with an error",
+    "huge_answer": "answers with a line of the size that the call asks for",
+    "endless_line": "answers with a line that does not end",
+    "bad_output": "answers structured content that does not fit its own output schema",
+    "unreadable_answer": "answers with a lone surrogate",
+    "malformed_result": "answers with a content block of an unknown type and no content list",
+    "nan": "answers NaN in structured content",
+    "wrong_shape": "answers a result whose parts have wrong types",
+    "stubborn": "ignores the end of its input and the signal to terminate",
+    "breeds": "starts a child of its own that outlives it",
+}
+
+
+def defect_command(defect: str, log: Path | None = None) -> tuple[str, tuple[str, ...]]:
+    """Return command and arguments that start a server with this defect."""
+    return sys.executable, ("-P", __file__, defect, *([str(log)] if log is not None else []))
+
+
+def read_log(log: Path) -> list[Message]:
+    """Return what a server with this log did: `{"started": pid}` and `{"called": arguments}`."""
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+
+class _Server:
+    def __init__(self, defect: str, log: Path | None) -> None:
+        self.defect = defect
+        self.log = log
+        self.calls = 0
+
+    def run(self) -> None:
+        self.record({"started": os.getpid()})
+        self.begin()
+        for line in sys.stdin.buffer:
+            message = json.loads(line)
+            if "id" in message and self.defect != "silent":
+                self.answer(message)
+        while self.defect == "stubborn":
+            time.sleep(60)
+
+    def begin(self) -> None:
+        match self.defect:
+            case "noise":
+                self.write(b"Starting up...\n\xff\xfe not text\n[]\n42\n\n{broken\n")
+            case "dies_at_start":
+                sys.stderr.write("\x1b[31mno database\x1b[0m at /nowhere\n")
+                sys.exit(3)
+            case "stubborn":
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            case "breeds":
+                child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+                self.record({"bred": child.pid})
+            case _:
+                pass
+
+    def answer(self, message: Message) -> None:
+        match message["method"]:
+            case "initialize":
+                self.result(
+                    message,
+                    {
+                        "protocolVersion": message["params"]["protocolVersion"],
+                        "capabilities": {"tools": {}},
+                        "serverInfo": {"name": "defective", "version": "1"},
+                    },
+                )
+            case "tools/list":
+                self.list(message)
+            case "tools/call":
+                self.calls += 1
+                self.record({"called": message["params"].get("arguments")})
+                self.call(message)
+            case _ if self.defect == "dies_at_unknown":
+                sys.exit(1)
+            case _ if self.defect == "ignores_unknown":
+                pass
+            case _:
+                self.error(message, -32601, "Method not found")
+
+    def list(self, message: Message) -> None:
+        page: Message = {"tools": _tools(self.defect)}
+        match self.defect:
+            case "endless_pages":
+                asked: Message = message.get("params") or {}
+                number = int(asked.get("cursor") or 0) + 1
+                page = {"tools": [{**_GOOD, "name": f"tool_{number}"}], "nextCursor": str(number)}
+            case "repeated_cursor":
+                page["nextCursor"] = "again"
+            case "refuses_listing":
+                return self.error(message, -32603, "fetch failed")
+            case _:
+                pass
+        return self.result(message, page)
+
+    def call(self, message: Message) -> None:
+        good: Message = {"content": [{"type": "text", "text": "done"}]}
+        match self.defect:
+            case "noise":
+                self.write(b"calling...\n")
+            case "dies_at_call" if _is_first_life(self.log):
+                sys.exit(7)
+            case "hangs":
+                while True:
+                    time.sleep(60)
+            case "never_answers_calls":
+                return None
+            case "huge_answer":
+                good["content"][0]["text"] = "x" * int(message["params"]["arguments"]["bytes"])
+            case "endless_line":
+                self.write(
+                    b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"' % message["id"]
+                )
+                while True:
+                    self.write(b"x" * 65_536)
+            case "bad_output":
+                good["structuredContent"] = {"n": "three"}
+            case "unreadable_answer":
+                good["content"][0]["text"] = "\ud800"
+            case "malformed_result":
+                good = {"content": {"type": "hologram", "x": 1}}
+            case "nan":
+                good["structuredContent"] = {"n": float("nan")}
+            case "wrong_shape":
+                good["isError"] = ["perhaps"]
+            case _:
+                pass
+        return self.result(message, good)
+
+    def result(self, message: Message, result: Message) -> None:
+        self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    def error(self, message: Message, code: int, text: str) -> None:
+        self.send({"jsonrpc": "2.0", "id": message["id"], "error": {"code": code, "message": text}})
+
+    def send(self, message: Message) -> None:
+        self.write(json.dumps(message).encode() + b"\n")
+
+    def write(self, data: bytes) -> None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    def record(self, entry: Message) -> None:
+        if self.log is not None:
+            with self.log.open("a") as file:
+                file.write(json.dumps(entry) + "\n")
+
+
+_GOOD: Message = {"name": "good", "inputSchema": {"type": "object"}}
+
+
+def _tools(defect: str) -> list[Any]:
+    match defect:
+        case "malformed_tools":
+            return [
+                _GOOD,
+                _GOOD,
+                {"name": "empty_schema", "inputSchema": {}},
+                {"name": "no_schema", "description": 5},
+                {"name": "null_schema", "inputSchema": None},
+                {"name": "array_input", "inputSchema": {"type": "array"}},
+                {
+                    "name": "array_output",
+                    "inputSchema": {"type": "object"},
+                    "outputSchema": {"type": "array"},
+                },
+                {"inputSchema": {"type": "object"}},
+                "no tool at all",
+            ]
+        case "hostile_schemas":
+            return [
+                _GOOD,
+                *({"name": n, "inputSchema": _OBJECT, "outputSchema": s} for n, s in _HOSTILE.items()),
+            ]
+        case "bad_output" | "nan":
+            output = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+            return [{**_GOOD, "outputSchema": output}]
+        case _:
+            return [_GOOD]
+
+
+def _doubling(levels: int) -> Message:
+    definitions: Message = {"d0": {"type": "string"}}
+    for level in range(1, levels):
+        definitions[f"d{level}"] = {"allOf": [{"$ref": f"#/$defs/d{level - 1}"}] * 2}
+    return {"type": "object", "$defs": definitions, "properties": {"x": {"$ref": f"#/$defs/d{levels - 1}"}}}
+
+
+_OBJECT: Message = {"type": "object"}
+_HOSTILE: Message = {
+    "remote": {"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1:9/schema.json"}}},
+    "exponential": _doubling(24),
+    "nonsense": {"type": "object", "properties": {"x": {"type": "nonsense"}}},
+}
+
+
+def _is_first_life(log: Path | None) -> bool:
+    return log is None or sum("started" in entry for entry in read_log(log)) == 1
+
+
+def main(arguments: list[str]) -> None:
+    """Serve on standard input and output with the defect that is named first."""
+    defect = arguments[0]
+    if defect not in DEFECTS:
+        raise SystemExit(f"unknown defect {defect!r}; known: {', '.join(DEFECTS)}")
+    _Server(defect, Path(arguments[1]) if len(arguments) > 1 else None).run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

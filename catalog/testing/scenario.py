@@ -1,0 +1,160 @@
+"""A scripted server described in JSON, for a process of its own.
+
+The file names tools with answers or with one of a few behaviours that need state, folders or a
+clock. Serving it belongs to `catalog.testing.__main__`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from catalog.testing.script import Answer, CallLog, LoggedCall, Refuse, Reply, ScriptedTool, Vanish
+from catalog.testing.scripted import ScriptedServer
+
+__all__ = ["Scenario", "ScenarioTool", "scripted"]
+
+Behaviour = Literal["answers", "echo", "counter", "store", "folders", "calls"]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ScenarioTool(_Model):
+    """One tool of a scenario.
+
+    Behaviours: `answers` gives `answers` in turn; `echo` its arguments; `counter` how often it was
+    called in this process; `store` remembers its arguments in this process and returns all of them;
+    `folders` makes an empty file `name` in the working folder and tells HOME, TMPDIR, the folder and
+    its files; `calls` tells which calls arrived and which of them were cancelled.
+    """
+
+    name: str
+    behaviour: Behaviour = "answers"
+    answers: list[JsonValue] = Field(default_factory=list[JsonValue])
+    """Values; `{"$reply": {…}}`, `{"$refuse": {code, message}}` and `{"$vanish": true}` stand for those."""
+    input_schema: dict[str, JsonValue] = Field(default_factory=lambda: {"type": "object"})
+    output_schema: dict[str, JsonValue] | None = None
+    description: str = ""
+    annotations: dict[str, bool] = Field(default_factory=dict[str, bool])
+    latency_seconds: float = 0.0
+    progress: list[tuple[float, float | None, str | None]] = Field(
+        default_factory=list[tuple[float, float | None, str | None]]
+    )
+
+
+class Scenario(_Model):
+    """What a test server in a process of its own does."""
+
+    tools: list[ScenarioTool] = Field(default_factory=list[ScenarioTool])
+    serve: Literal["stdio", "http", "sse"] = "stdio"
+    """Over http and sse the address is the only line on standard output."""
+    page_size: int | None = None
+    log: Path | None = None
+    """File that gets a line of JSON per start and per call."""
+    defect: str | None = None
+    """A raw server with this defect instead (`catalog.testing.defects.DEFECTS`); tools are its own."""
+
+
+def scripted(scenario: Scenario) -> ScriptedServer:
+    """Return the server a scenario describes."""
+    log = CallLog() if scenario.log is None else _FileLog(scenario.log)
+    return ScriptedServer(
+        [_tool(tool, log) for tool in scenario.tools], page_size=scenario.page_size, log=log
+    )
+
+
+class _FileLog(CallLog):
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        self._write({"started": os.getpid()})
+
+    def arrive(self, tool: str, arguments: dict[str, JsonValue]) -> LoggedCall:
+        self._write({"called": arguments, "tool": tool})
+        return super().arrive(tool, arguments)
+
+    def cancel(self, call: LoggedCall) -> None:
+        self._write({"cancelled": call.arguments, "tool": call.tool})
+        super().cancel(call)
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        with self._path.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
+
+
+def _tool(tool: ScenarioTool, log: CallLog) -> ScriptedTool:
+    return ScriptedTool(
+        name=tool.name,
+        respond=_respond(tool, log),
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        description=tool.description,
+        annotations=tool.annotations,
+        latency_seconds=tool.latency_seconds,
+        progress=tool.progress,
+    )
+
+
+def _respond(tool: ScenarioTool, log: CallLog) -> Callable[[dict[str, JsonValue]], Answer] | list[Answer]:
+    match tool.behaviour:
+        case "answers":
+            return [_answer(answer) for answer in tool.answers or ["done"]]
+        case "echo":
+            return lambda arguments: arguments
+        case "counter":
+            return _Counting()
+        case "store":
+            return _Storing()
+        case "folders":
+            return _folders
+        case "calls":
+            return lambda _: [{"tool": call.tool, "cancelled": call.cancelled} for call in log.calls]
+
+
+def _answer(answer: JsonValue) -> Answer:
+    match answer:
+        case {"$reply": dict(reply)}:
+            return Reply(**reply)  # pyright: ignore[reportArgumentType]  (checked by its dataclass's names)
+        case {"$refuse": {"code": int(code), "message": str(message)}}:
+            return Refuse(code, message)
+        case {"$vanish": True}:
+            return Vanish()
+        case _:
+            return answer
+
+
+class _Counting:
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self, arguments: dict[str, JsonValue]) -> Answer:  # noqa: ARG002  (counts any call)
+        self._count += 1
+        return {"count": self._count}
+
+
+class _Storing:
+    def __init__(self) -> None:
+        self._stored: dict[str, JsonValue] = {}
+
+    def __call__(self, arguments: dict[str, JsonValue]) -> Answer:
+        self._stored |= arguments
+        return dict(self._stored)
+
+
+def _folders(arguments: dict[str, JsonValue]) -> Answer:
+    if isinstance(name := arguments.get("name"), str):
+        Path(name).touch()
+    files: list[JsonValue] = [*sorted(os.listdir())]
+    return {
+        "home": os.environ.get("HOME"),
+        "tmp": os.environ.get("TMPDIR"),
+        "folder": str(Path.cwd()),
+        "files": files,
+    }

@@ -1,0 +1,67 @@
+"""An upstream as the connections need it: a name, and a way to open a transport to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from catalog.config import ServerSpec, expand
+from catalog.effects import Reset
+from catalog.errors import ServerUnavailable
+from catalog.isolation import open_private_folders
+from catalog.link import Era
+from catalog.transport import LastWords, open_transport
+from catalog.wire import Streams, Transport
+
+__all__ = ["Upstream", "configured_upstream"]
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """One server as the connections need it.
+
+    `open` returns a transport to it: the shared one for `Reset.NONE`, else one to a fresh
+    process that is restored as the mode says.
+    """
+
+    name: str
+    open: Callable[[Reset, LastWords], Transport]
+    kind: str
+    timeout_seconds: float | None = None
+    disabled: bool = False
+    era: Era | None = None
+    """The only era to speak, None: what the server is found to speak."""
+
+
+def configured_upstream(spec: ServerSpec, environment: Mapping[str, str]) -> Upstream:
+    """Return a configured server as an upstream; placeholders are filled when it is opened."""
+
+    def opened(reset: Reset, words: LastWords) -> Transport:
+        return _open(spec, environment, reset, words)
+
+    return Upstream(
+        name=spec.name,
+        open=opened,
+        kind=spec.transport,
+        timeout_seconds=spec.timeout_seconds,
+        disabled=spec.disabled,
+    )
+
+
+@asynccontextmanager
+async def _open(
+    spec: ServerSpec, environment: Mapping[str, str], reset: Reset, words: LastWords
+) -> AsyncGenerator[Streams]:
+    expanded = expand(spec, environment)
+    if reset is not Reset.NONE and expanded.transport != "stdio":
+        raise ServerUnavailable(spec.name, "it is reached by an address: it has no process to start afresh")
+    if reset is Reset.PROCESS_DIRS:
+        async with (
+            open_private_folders(expanded) as private,
+            open_transport(private, words) as streams,
+        ):
+            yield streams
+    else:
+        async with open_transport(expanded, words) as streams:
+            yield streams

@@ -1,0 +1,250 @@
+"""One upstream: start, call, loss, recovery."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from catalog.config import ServerSpec
+from catalog.connection import Connection, EraMemory, Options
+from catalog.link import Era
+from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind, RanUpstream
+from catalog.testing.defects import defect_command, read_log
+from catalog.transport import open_transport
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def connection_to(
+    defect: str,
+    log: Path | None = None,
+    *,
+    options: Options | None = None,
+    eras: EraMemory | None = None,
+    limit: int = 2**20,
+) -> AsyncGenerator[Connection]:
+    command, args = defect_command(defect, log)
+    spec = ServerSpec("odd", command=command, args=args)
+    known: EraMemory = {"odd": "legacy"} if eras is None else eras
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            connection = Connection(
+                "odd",
+                lambda words: open_transport(spec, words, max_message_bytes=limit),
+                group,
+                known,
+                options or Options(),
+            )
+            try:
+                yield connection
+            finally:
+                connection.close()
+
+
+async def call(connection: Connection, seconds: float = 10, **arguments: int) -> CallOutcome:
+    return await connection.call("good", dict(arguments), timeout_seconds=seconds)
+
+
+async def failed(connection: Connection, seconds: float = 10, **arguments: int) -> CallFailure:
+    outcome = await call(connection, seconds, **arguments)
+    assert isinstance(outcome, CallFailure), outcome
+    return outcome
+
+
+def starts(log: Path) -> list[int]:
+    return [entry["started"] for entry in read_log(log) if "started" in entry]
+
+
+def calls(log: Path) -> int:
+    return sum("called" in entry for entry in read_log(log))
+
+
+async def test_nothing_is_started_before_the_first_call(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with connection_to("none", log) as connection:
+        assert (connection.status, connection.tools, starts(log)) == ("idle", (), [])
+        assert isinstance(await call(connection), CallSuccess)
+        assert (connection.status, connection.era, connection.generation) == ("ready", "legacy", 1)
+        assert [str(tool.id) for tool in connection.tools] == ["odd/good"]
+    assert connection.status == "closed"
+
+
+async def test_fifty_first_calls_at_once_start_one_child(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    outcomes: list[CallOutcome] = []
+    async with connection_to("none", log) as connection:
+
+        async def first_call() -> None:
+            outcomes.append(await call(connection))
+
+        async with anyio.create_task_group() as group:
+            for _ in range(50):
+                group.start_soon(first_call)
+    assert (len(starts(log)), calls(log)) == (1, 50)
+    assert all(isinstance(outcome, CallSuccess) for outcome in outcomes)
+
+
+async def test_a_child_that_dies_during_a_call_is_a_fault_and_then_recovered(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with connection_to("dies_at_call", log) as connection:
+        lost = await failed(connection)
+        assert (lost.kind, lost.ran) == (FailureKind.SERVER_UNAVAILABLE, RanUpstream.UNSURE)
+        assert "exited with code 7" in lost.message
+        assert isinstance(await call(connection), CallSuccess)
+        assert connection.generation == 2
+    assert len(starts(log)) == 2
+
+
+async def test_a_child_that_is_killed_between_calls_is_replaced_unnoticed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with connection_to("none", log) as connection:
+        await call(connection)
+        os.kill(starts(log)[0], signal.SIGKILL)
+        outcome = await call(connection)
+        assert isinstance(outcome, CallSuccess) or outcome.ran is RanUpstream.UNSURE
+        assert isinstance(await call(connection), CallSuccess)
+    assert len(starts(log)) == 2
+
+
+async def test_a_throw_away_child_is_not_replaced_since_its_state_is_lost(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with connection_to("dies_at_call", log, options=Options(reconnects=False)) as connection:
+        assert (await failed(connection)).ran is RanUpstream.UNSURE
+        gone = await failed(connection)
+        assert (gone.kind, gone.ran) == (FailureKind.SERVER_UNAVAILABLE, RanUpstream.NO)
+        assert "its process has ended" in gone.message
+    assert len(starts(log)) == 1
+
+
+async def test_a_call_without_an_answer_times_out_and_may_have_run(tmp_path: Path) -> None:
+    async with connection_to("never_answers_calls", tmp_path / "log") as connection:
+        late = await failed(connection, 0.3)
+        assert (late.kind, late.ran) == (FailureKind.TIMEOUT, RanUpstream.UNSURE)
+        assert connection.status == "ready"
+
+
+async def test_an_upstream_that_hangs_is_ended_and_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("catalog.link._PROBE_SECONDS", 0.2)
+    log = tmp_path / "log"
+    async with connection_to("hangs", log) as connection:
+        await failed(connection, 0.3)
+        hung = starts(log)[0]
+        await connection.lost()
+        assert "stopped answering" in connection.problems[0]
+        with pytest.raises(ProcessLookupError):
+            os.kill(hung, 0)
+
+
+async def test_a_call_that_cannot_start_in_time_did_not_run() -> None:
+    async with connection_to("silent") as connection:
+        late = await failed(connection, 0.3)
+        assert (late.kind, late.ran) == (FailureKind.TIMEOUT, RanUpstream.NO)
+
+
+@pytest.mark.parametrize(
+    ("defect", "reason"),
+    [
+        ("dies_at_start", "its last words: no database at /nowhere"),
+        ("silent", "not ready within 0.5 s"),
+        ("refuses_listing", "fetch failed"),
+    ],
+)
+async def test_an_upstream_that_cannot_be_had_says_why(defect: str, reason: str) -> None:
+    async with connection_to(defect, options=Options(start_seconds=0.5)) as connection:
+        outcome = await failed(connection)
+        assert (outcome.kind, outcome.ran) == (FailureKind.SERVER_UNAVAILABLE, RanUpstream.NO)
+        assert reason in outcome.message
+        assert connection.status == "failed"
+        assert reason in connection.problems[0]
+
+
+async def test_a_failed_start_is_not_repeated_at_once(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with connection_to("dies_at_start", log) as connection:
+        for _ in range(5):
+            await failed(connection)
+    assert len(starts(log)) == 1
+
+
+@pytest.mark.parametrize(
+    ("defect", "kind"),
+    [
+        ("bad_output", FailureKind.OUTPUT_SCHEMA_MISMATCH),
+        ("nan", FailureKind.DISGUISED_ERROR),
+        ("unreadable_answer", FailureKind.TOOL_ERROR),
+        ("wrong_shape", FailureKind.TOOL_ERROR),
+    ],
+)
+async def test_a_bad_answer_is_a_failure_and_the_connection_lives(defect: str, kind: FailureKind) -> None:
+    async with connection_to(defect) as connection:
+        outcome = await failed(connection)
+        assert (outcome.kind, outcome.ran) == (kind, RanUpstream.YES)
+        assert connection.status == "ready"
+
+
+async def test_a_content_block_of_unknown_type_is_kept_as_text() -> None:
+    async with connection_to("malformed_result") as connection:
+        outcome = await call(connection)
+        assert outcome.content == [{"type": "text", "text": '{"type": "hologram", "x": 1}'}]
+
+
+@pytest.mark.parametrize("defect", ["huge_answer", "endless_line"])
+async def test_an_answer_over_the_size_bound_is_over_the_limit(defect: str) -> None:
+    async with connection_to(defect, limit=100_000) as connection:
+        outcome = await failed(connection, bytes=200_000)
+        assert (outcome.kind, outcome.ran) == (FailureKind.OVER_LIMIT, RanUpstream.YES)
+        await connection.lost()
+        again = await call(connection, bytes=10)
+        assert isinstance(again, CallSuccess) or defect == "endless_line"
+
+
+async def test_noise_is_told_beside_a_working_connection() -> None:
+    async with connection_to("noise") as connection:
+        assert isinstance(await call(connection), CallSuccess)
+        assert any("lines on its standard output" in problem for problem in connection.problems)
+
+
+@pytest.mark.parametrize(
+    ("defect", "children"), [("none", 1), ("dies_at_unknown", 2), ("ignores_unknown", 1)]
+)
+async def test_the_era_is_found_once_and_remembered(
+    defect: str, children: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 0.3)
+    log = tmp_path / "log"
+    eras: dict[str, Era] = {}
+    async with connection_to(defect, log, eras=eras) as connection:
+        assert isinstance(await call(connection), CallSuccess)
+    assert (eras, len(starts(log))) == ({"odd": "legacy"}, children)
+    async with connection_to(defect, log, eras=eras) as connection:
+        assert isinstance(await call(connection), CallSuccess)
+    assert len(starts(log)) == children + 1
+
+
+async def test_a_quarantined_tool_is_not_called() -> None:
+    async with connection_to("hostile_schemas") as connection:
+        outcome = await connection.call("exponential", {}, timeout_seconds=10)
+        assert isinstance(outcome, CallFailure)
+        assert (outcome.kind, outcome.ran) == (FailureKind.UNKNOWN_TOOL, RanUpstream.NO)
+        assert outcome.message.startswith("quarantined: output schema: ")
+
+
+async def test_a_closed_connection_answers_that_it_is_closed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with connection_to("none", log) as connection:
+        await call(connection)
+        connection.close()
+        await connection.lost()
+        outcome = await failed(connection, math.inf)
+        assert (outcome.ran, outcome.message) == (RanUpstream.NO, "the connection is closed")
+    assert len(starts(log)) == 1
