@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -103,3 +105,11 @@ def test_missing_demo_servers_are_named_with_their_cure(cli):
     ran = cli("demo", "--json")
     assert ran.code == 2
     assert "pip install 'skillbank[demo]'" in ran.json["error"]["message"]
+
+
+def test_help_and_mistakes_answer_without_loading_the_protocol():
+    script = (
+        "import sys; from server.cli import main; main(['repair', '--help']); print('mcp' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
