@@ -76,6 +76,7 @@ REPAIR: JsonSchema = _answer(
         "tokens": _COUNT,
         "skill": _or_null(_TEXT, "Name of the skill used or made."),
         "skill_state": _or_null(_STATE, "State of that skill."),
+        "skill_reason": {"type": "string", "description": "Why it is in that state, or why there is none."},
         "route": _or_null(_TEXT, "direct: a skill ran; seeded: a skill helped; dynamic: planned anew."),
         "lineage": {**_OBJECTS, "description": "Candidates tried; empty unless detail was asked for."},
     },
@@ -145,5 +146,5 @@ TOOLS: JsonSchema = _answer(
 )
 """`{"tools": [ToolHit, …]}`."""
 
-NOTED: JsonSchema = _answer({"trace_id": _TEXT}, [])
-"""What an outcome changed."""
+NOTED: JsonSchema = _answer({"trace": _TEXT, "passed": {"type": "boolean"}}, ["trace", "passed"])
+"""What was recorded of an outcome."""

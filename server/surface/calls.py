@@ -104,7 +104,10 @@ async def _answer_builtin(
         case CallTool(id=tool):
             return relayed_result(tool, await bank.call_tool(tool, arguments.arguments, attendance.relay))
         case ReportOutcome(trace_id=trace_id, passed=passed, detail=detail):
-            return data_result(await bank.report_outcome(trace_id, passed, detail))
+            try:
+                return data_result(await bank.report_outcome(trace_id, passed, detail))
+            except LookupError:
+                return error_result(f"No result with trace_id {trace_id!r} is kept.")
         case CallSkill():
             return await _answer_call_skill(bank, arguments, attendance)
         case DescribeSkill(name=name, version=version):

@@ -15,7 +15,7 @@ from mcp.server.connection import Connection
 from mcp.server.subscriptions import SubscriptionBus, ToolsListChanged
 from mcp.types import NotificationParams
 
-from server.surface.listing import ListingSource
+from server.surface.listing import Listing, ListingSource
 
 __all__ = ["ListChanges"]
 
@@ -37,6 +37,7 @@ class ListChanges:
         self._source = source
         self._bus = bus
         self._sessions: dict[int, Connection] = {}
+        self._seen: Listing | None = None
         self._announced: str | None = None
         self._nudged = anyio.Event()
 
@@ -70,6 +71,9 @@ class ListChanges:
 
     async def _announce_change(self) -> None:
         listing = self._source.current()
+        if listing is self._seen:
+            return
+        self._seen = listing
         before, self._announced = self._announced, listing.fingerprint()
         if before is None or before == self._announced:
             return

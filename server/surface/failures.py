@@ -13,6 +13,7 @@ import mcp.types as types
 from mcp import MCPError
 
 from catalog.errors import CatalogError, ConfigError, SchemaRejected, ServerUnavailable
+from server.bank.errors import BankError
 from server.surface.remedies import render_fault
 from skills_store.errors import (
     IllegalTransition,
@@ -52,7 +53,7 @@ def render_error(error: Exception, tool: str) -> str:
             return (
                 "Someone else changed the skill meanwhile. Look at it again with describe_skill, then retry."
             )
-        case IllegalTransition() | SchemaRejected():
+        case BankError() | IllegalTransition() | SchemaRejected():
             return str(error)
         case ServerUnavailable():
             _LOG.warning("%s: %s", tool, error)

@@ -128,5 +128,9 @@ class BankPort(Protocol):
         ...
 
     async def report_outcome(self, trace_id: str, passed: bool, detail: str) -> dict[str, JsonValue]:
-        """Record whether an answer proved right, and return what that changed."""
+        """Record whether an answer proved right, and return what was recorded.
+
+        Raises:
+            LookupError: no trace with this id is kept.
+        """
         ...

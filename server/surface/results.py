@@ -76,9 +76,10 @@ def skill_description(skill: Skill) -> types.CallToolResult:
 def relayed_result(tool: ToolId, outcome: CallOutcome) -> types.CallToolResult:
     """Return what an upstream answered, equal in content, structured content, error flag and `_meta`.
 
-    What never was an answer (timeout, lost connection, refusal) becomes an error result in words.
+    Only the stamp of the server that answers is that of this one, not of the upstream. What never was
+    an answer (timeout, lost connection, refusal) becomes an error result in words.
     """
-    meta = dict(outcome.meta)
+    meta = {key: value for key, value in outcome.meta.items() if key != types.SERVER_INFO_META_KEY}
     match outcome:
         case CallSuccess():
             return _passed_on(tool, outcome, meta, is_error=False)

@@ -229,7 +229,9 @@ class FakeBank:
                 return CallSuccess(dict(arguments), content, 0.0, meta=meta)
 
     async def report_outcome(self, trace_id: str, passed: bool, detail: str) -> dict[str, JsonValue]:
-        return {"trace_id": trace_id, "passed": passed, "detail": detail}
+        if trace_id != "t1":
+            raise LookupError(f"no trace {trace_id}")
+        return {"trace": trace_id, "passed": passed, "detail": detail}
 
     async def _wait(self, progress: UpstreamProgress | None) -> CallOutcome:
         try:

@@ -276,6 +276,12 @@ async def test_a_typed_error_of_the_bank_tells_the_next_step(in_process):
     )
 
 
+async def test_an_outcome_of_an_unknown_result_is_refused(in_process):
+    async with in_process() as client:
+        result = await client.call_tool("report_outcome", {"trace_id": "t9", "passed": True})
+    assert (result.is_error, text_of(result)) == snapshot((True, "No result with trace_id 't9' is kept."))
+
+
 async def test_a_failed_report_keeps_its_structured_content(in_process):
     async with in_process() as client:
         result = await client.call_tool("call_skill", {"name": "broken"})
