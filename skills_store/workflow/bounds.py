@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 __all__ = ["INTEGER_BITS", "Meter", "SelectorError", "SelectorMiss", "json_equal", "json_type"]
 
-WORK = 5_000_000
+WORK = 1_000_000
 """Units of one evaluation: a visited part of the expression, an element, 64 characters of text."""
 INTEGER_BITS = 4_096
 

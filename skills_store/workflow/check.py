@@ -48,9 +48,11 @@ def check_workflow(
     sources = Sources(workflow, snapshot, skills or {})
     nodes = NodeCheck(workflow, snapshot, skills or {}, sources)
     faults += _check_inputs_schema(workflow.inputs)
+    groups = {group[0]: group for group in cycles(workflow)}
     for index, node in enumerate(workflow.nodes):
         faults += nodes.faults(node, f"/nodes/{index}")
-    faults += _check_cycles(workflow)
+        if node.id in groups:
+            faults.append(_cycle(groups[node.id], f"/nodes/{index}"))
     faults += _check_outputs(workflow, sources)
     faults += check_assertions(workflow.expect, "/expect", None, workflow)
     return faults
@@ -72,16 +74,9 @@ def _check_inputs_schema(schema: JsonSchema) -> list[Fault]:
     return [Malformed(message="the inputs are an object: 'type' must be 'object'", pointer="/inputs/type")]
 
 
-def _check_cycles(workflow: Workflow) -> list[Fault]:
-    return [
-        Cycle(
-            message=f"nodes wait for each other: {', '.join(nodes)}",
-            node=nodes[0],
-            pointer=f"/nodes/{workflow.index(nodes[0])}",
-            nodes=nodes,
-        )
-        for nodes in cycles(workflow)
-    ]
+def _cycle(nodes: tuple[str, ...], place: str) -> Fault:
+    message = f"nodes wait for each other: {', '.join(nodes)}"
+    return Cycle(message=message, node=nodes[0], pointer=place, nodes=nodes)
 
 
 def _check_outputs(workflow: Workflow, sources: Sources) -> list[Fault]:

@@ -16,7 +16,7 @@ from skills_store.workflow.model import Node, Workflow
 
 __all__ = ["render_diff"]
 
-_VALUE_LENGTH = 200
+_LINE_LENGTH = 200
 _Lines = Mapping[str, str]
 
 
@@ -83,7 +83,7 @@ def _checks(expect: tuple[str, ...]) -> dict[str, str]:
 
 
 def _value(value: JsonValue) -> str:
-    return render_value(value, _VALUE_LENGTH)
+    return render_value(value, None)
 
 
 def _block_diff(old: _Block | None, new: _Block | None) -> Iterator[str]:
@@ -100,12 +100,27 @@ def _block_diff(old: _Block | None, new: _Block | None) -> Iterator[str]:
 
 def _line_diff(old: _Lines, new: _Lines) -> Iterator[str]:
     for key in [*old, *(key for key in new if key not in old)]:
-        if old.get(key) == new.get(key):
+        before, after = old.get(key), new.get(key)
+        if before == after:
             continue
-        if key in old:
-            yield f"-   {old[key]}"
-        if key in new:
-            yield f"+   {new[key]}"
+        start = _first_difference(before or "", after or "")
+        if before is not None:
+            yield f"-   {_cut(before, start)}"
+        if after is not None:
+            yield f"+   {_cut(after, start)}"
+
+
+def _first_difference(one: str, other: str) -> int:
+    pairs = zip(one, other, strict=False)
+    return next((index for index, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _cut(line: str, changed_at: int) -> str:
+    """Return a line short enough to read, with the place of the change in it."""
+    if len(line) <= _LINE_LENGTH:
+        return line
+    head = line[:_LINE_LENGTH]
+    return f"{head}…" if changed_at < _LINE_LENGTH else f"{head[:40]}…{line[changed_at:][:_LINE_LENGTH]}"
 
 
 def _order_diff(before: Workflow, after: Workflow) -> Iterator[str]:

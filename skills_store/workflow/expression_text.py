@@ -92,8 +92,8 @@ def _name(text: str) -> str:
 
 def _joined(ast: Ast, *, first: bool = False) -> str:
     text = render_ast(ast)
-    bracketed = (
-        ast["type"] in ("index", "slice") or (text.startswith("[") and ast["type"] != "multi_select_list")
+    bracketed = ast["type"] in ("index", "slice") or (
+        text.startswith("[") and ast["type"] != "multi_select_list"
     )
     return text if first or not text or bracketed else f".{text}"
 

@@ -16,7 +16,8 @@ from typing import Any, NotRequired, Protocol, TypedDict, cast
 from jmespath.functions import Functions, signature
 from pydantic import JsonValue
 
-from skills_store.workflow.bounds import INTEGER_BITS, Meter, SelectorError, json_equal
+from catalog.canonical import canonical_json
+from skills_store.workflow.bounds import INTEGER_BITS, Meter, SelectorError, json_equal, json_type
 from skills_store.workflow.regexes import find_all, find_first
 
 __all__ = ["BoundedFunctions", "function_problem"]
@@ -207,7 +208,11 @@ class BoundedFunctions(Functions):
 
     @signature(_LIST)
     def _func_unique(self, items: list[JsonValue]) -> list[JsonValue]:
-        return list({_key(item): item for item in reversed(items)}.values())[::-1]
+        """Keep the first of equal items."""
+        first: dict[bytes, JsonValue] = {}
+        for item in items:
+            first.setdefault(canonical_json(item), item)
+        return list(first.values())
 
     @signature(_Types(types=["array"], variadic=True))
     def _func_zip_lists(self, *lists: list[JsonValue]) -> list[list[JsonValue]]:
@@ -218,10 +223,10 @@ class BoundedFunctions(Functions):
     @signature(_LIST, _EXPRESSION)
     def _func_group_by(self, items: list[JsonValue], by: _Expression) -> list[dict[str, JsonValue]]:
         """Group by value, in order of first appearance: `[{key, items}]`."""
-        groups: dict[str, tuple[JsonValue, list[JsonValue]]] = {}
+        groups: dict[bytes, tuple[JsonValue, list[JsonValue]]] = {}
         for item in items:
             key = by.visit(by.expression, item)
-            groups.setdefault(_key(key), (key, []))[1].append(item)
+            groups.setdefault(canonical_json(key), (key, []))[1].append(item)
         return [{"key": key, "items": members} for key, members in groups.values()]
 
     @signature(_LIST, _EXPRESSION)
@@ -229,7 +234,7 @@ class BoundedFunctions(Functions):
         numbers = [by.visit(by.expression, item) for item in items]
         for number in numbers:
             if isinstance(number, bool) or not isinstance(number, int | float):
-                raise SelectorError(f"sum_by: {_key(number)[:80]} is no number")
+                raise SelectorError(f"sum_by: {json_type(number)} is no number")
         return sum(cast("list[Number]", numbers))
 
     @signature(_OBJECT, _TEXT)
@@ -277,10 +282,6 @@ def _whole(function: str, number: Number) -> int:
     if number != int(number):
         raise SelectorError(f"{function}: {number} is no whole number")
     return int(number)
-
-
-def _key(value: JsonValue) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
 
 
 def _is_date(text: str) -> bool:

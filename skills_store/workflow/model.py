@@ -9,7 +9,15 @@ import json
 from collections.abc import Iterator
 from typing import Annotated, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
 
 from catalog.tools import ToolId
 from skills_store.errors import MalformedWorkflow
@@ -22,7 +30,9 @@ def _as_tuple(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-Assertions = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+Assertions = Annotated[
+    tuple[str, ...], BeforeValidator(_as_tuple, json_schema_input_type=str | tuple[str, ...])
+]
 
 
 class _Document(BaseModel):

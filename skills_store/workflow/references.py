@@ -320,7 +320,9 @@ def resolve_pointer(value: JsonValue, reference: Reference, pointer: str = "") -
             case dict():
                 raise _no_key(reference, part, sorted(value), pointer, "keys there")
             case list():
-                raise _no_key(reference, part, [f"0…{len(value) - 1}"] if value else [], pointer, "indices there")
+                raise _no_key(
+                    reference, part, [f"0…{len(value) - 1}"] if value else [], pointer, "indices there"
+                )
             case _:
                 raise _no_key(reference, part, [], pointer, f"it is a {type(value).__name__}, keys")
     return value

@@ -34,6 +34,7 @@ __all__ = [
 EXPRESSION_LENGTH = 2_000
 """Characters an expression may have."""
 
+_ANNOUNCEMENT = re.compile(r"^(?:Invalid|Bad) jmespath expression: ", re.IGNORECASE)
 _LITERALS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`((?:\\.|[^`\\])*)`""", re.DOTALL)
 
 
@@ -137,4 +138,5 @@ def _calls(ast: Ast) -> Iterator[tuple[str, int]]:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].rstrip(":") or type(error).__name__
+    line = str(error).partition("\n")[0].rstrip(":")
+    return _ANNOUNCEMENT.sub("", line) or type(error).__name__

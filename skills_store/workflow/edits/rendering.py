@@ -24,6 +24,7 @@ from skills_store.workflow.references import ExpressionError, parse_reference, p
 __all__ = ["render_call", "render_edit", "render_value"]
 
 _VALUE_LENGTH = 80
+_LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x7f\x85\u2028\u2029"}
 
 
 def render_edit(edit: Edit, before: Workflow | None = None) -> str:
@@ -56,12 +57,17 @@ def render_call(target: str, arguments: Mapping[str, JsonValue]) -> str:
     return f"{target}({', '.join(f'{name}={render_value(value)}' for name, value in arguments.items())})"
 
 
-def render_value(value: JsonValue, limit: int = _VALUE_LENGTH) -> str:
-    """Return a value on one line: references bare, all else as JSON, cut at so many characters."""
-    text = json.dumps(value, ensure_ascii=False)
+def render_value(value: JsonValue, limit: int | None = _VALUE_LENGTH) -> str:
+    """Return a value on one line: references bare, all else as JSON.
+
+    Args:
+        value: any JSON value.
+        limit: characters at which it is cut; None: never.
+    """
+    text = json.dumps(value, ensure_ascii=False).translate(_LINE_ENDS)
     if isinstance(value, str) and _is_reference(value):
         text = value
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    return text if limit is None or len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _is_reference(text: str) -> bool:
