@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol, cast
+from typing import Protocol, TypeVar, cast
 
 from pydantic import JsonValue
 
@@ -55,7 +55,7 @@ class RepairOptions:
     """Configuration of the servers that others' cases call; None: the demo's servers."""
     budget: Budget = field(default_factory=Budget)
     memory_cases: int = 10
-    """Cases repaired once more, with and without memoised answers; 0 leaves that out."""
+    """Cases repaired once more without memoised answers; 0 leaves that out."""
     leave_out: frozenset[str] = frozenset()
     """Servers whose tasks are left out."""
     quick: bool = False
@@ -91,7 +91,8 @@ async def run_repair_bench(options: RepairOptions, open_bank: OpenBank) -> Repai
                 await _repaired(bank, case, options, f"{number} of {len(drawn.cases)}")
                 for number, case in enumerate(drawn.cases, 1)
             ]
-        memory = await _measured_memory(drawn.cases, settings, options, open_bank)
+        repaired = list(zip(drawn.cases, reports, strict=True))
+        memory = await _measured_memory(repaired, settings, options, open_bank)
     return RepairBenchReport.model_validate(
         {
             "quick": options.quick,
@@ -204,42 +205,57 @@ async def _right_on_held_out(bank: Repairer, task: BenchTask, report: RepairRepo
 
 
 async def _measured_memory(
-    cases: Sequence[Case], settings: Settings, options: RepairOptions, open_bank: OpenBank
+    repaired: Sequence[tuple[Case, CaseReport]],
+    settings: Settings,
+    options: RepairOptions,
+    open_bank: OpenBank,
 ) -> MemoryMeasure | None:
-    """Repair some cases again, once with and once without memoised answers.
+    """Repair some cases again without memoised answers, and compare with the run that had them.
 
     What runs in a process of its own is never memoised: such cases would only blur the difference.
     """
     effects = load_config(settings.config_path).effects
     free = [
-        case
-        for case in cases
-        if all(effects.reset_mode(server) is Reset.NONE for server in case.task.servers)
+        (case, report)
+        for case, report in repaired
+        if report.crashed is None
+        and all(effects.reset_mode(server) is Reset.NONE for server in case.task.servers)
     ]
     chosen = _spread_over(free, options.memory_cases)
     if not chosen:
         return None
-    candidates, calls, seconds = ({True: 0.0, False: 0.0} for _ in range(3))
-    for memoise in (True, False):
-        async with open_bank(settings, memoise=memoise) as bank:
-            await bank.run(chosen[0].broken, chosen[0].task.inputs, Checks(chosen[0].task.assertions))
-            for case in chosen:
-                report = await _repaired(bank, case, options, "with memory" if memoise else "without memory")
-                candidates[memoise] += report.candidates
-                calls[memoise] += report.calls
-                seconds[memoise] += report.seconds
+    async with open_bank(settings, memoise=False) as bank:
+        await _connect([case for case, _ in repaired], bank)
+        again = [await _repaired(bank, case, options, "without memory") for case, _ in chosen]
+    before = [report for _, report in chosen]
     return MemoryMeasure(
         cases=len(chosen),
-        with_memory=candidates[True] / seconds[True],
-        without_memory=candidates[False] / seconds[False],
-        calls_with=int(calls[True]),
-        calls_without=int(calls[False]),
+        with_memory=_candidates_per_second(before),
+        without_memory=_candidates_per_second(again),
+        calls_with=sum(report.calls for report in before),
+        calls_without=sum(report.calls for report in again),
     )
 
 
-def _spread_over(cases: Sequence[Case], count: int) -> list[Case]:
-    """Return cases at even distances, those with most faults included."""
-    if count <= 0 or not cases:
+async def _connect(cases: Sequence[Case], bank: Repairer) -> None:
+    """Have every server of the cases started before anything is measured."""
+    started = set[str]()
+    for case in cases:
+        if not started.issuperset(case.task.servers):
+            await bank.run(case.broken, case.task.inputs, Checks(case.task.assertions))
+            started.update(case.task.servers)
+
+
+def _candidates_per_second(reports: Sequence[CaseReport]) -> float:
+    return sum(report.candidates for report in reports) / sum(report.seconds for report in reports)
+
+
+_Item = TypeVar("_Item")
+
+
+def _spread_over(items: Sequence[_Item], count: int) -> list[_Item]:
+    """Return items at even distances, the last included."""
+    if count <= 0 or not items:
         return []
-    step = max(1, len(cases) // count)
-    return list(cases[::-1][::step][:count])
+    step = max(1, len(items) // count)
+    return list(items[::-1][::step][:count])
