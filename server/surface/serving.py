@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import socket
 import stat
-from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import cast
 
 import anyio
@@ -34,7 +35,7 @@ async def serve_stdio(bank: BankPort) -> None:
     server = BankServer(bank)
     with _private_stdin() as descriptor:
         lines = cast("anyio.AsyncFile[str]", _Lines(descriptor))  # the library only iterates over it
-        async with stdio_server(stdin=lines) as (incoming, outgoing):
+        async with _until_terminated(), stdio_server(stdin=lines) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
 
@@ -60,7 +61,8 @@ async def serve_http(
         config = uvicorn.Config(
             app, log_config=None, access_log=False, timeout_graceful_shutdown=_GRACE_SECONDS
         )
-        await _run_until_cancelled(_Uvicorn(config, lambda: ready(url) if ready else None), bound)
+        async with _until_terminated():
+            await _run_until_cancelled(_Uvicorn(config, lambda: ready(url) if ready else None), bound)
 
 
 class _Lines:
@@ -99,6 +101,21 @@ def _private_stdin() -> Generator[int]:
             os.close(private)
 
 
+@asynccontextmanager
+async def _until_terminated() -> AsyncGenerator[None]:
+    """Cancel the body when this process is asked to terminate, so that its caller can clean up."""
+
+    async def watch(body: anyio.CancelScope) -> None:
+        with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+            async for _ in signals:
+                body.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch, tasks.cancel_scope)
+        yield
+        tasks.cancel_scope.cancel()
+
+
 class _Uvicorn(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -108,6 +125,11 @@ class _Uvicorn(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._ready()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Leave signals to whoever runs the event loop: uvicorn would end the process with them."""
+        yield
 
 
 async def _run_until_cancelled(server: uvicorn.Server, bound: socket.socket) -> None:

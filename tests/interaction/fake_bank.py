@@ -1,13 +1,15 @@
 """A small bank for tests of the surface: real answers from fixed skills, no store, no upstream.
 
-Run as a program it serves itself over stdio.
+Run as a program it serves itself over stdio, or over HTTP, and says at the end that it could clean up.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 from pydantic import JsonValue
@@ -262,4 +264,10 @@ async def served_over_http(bank: BankPort) -> AsyncGenerator[str]:
 
 
 if __name__ == "__main__":
-    anyio.run(serve_stdio, FakeBank())
+    try:
+        if sys.argv[1:] == ["http"]:
+            anyio.run(serve_http, FakeBank(), "127.0.0.1", 0, partial(print, flush=True))
+        else:
+            anyio.run(serve_stdio, FakeBank())
+    finally:
+        print("closed", file=sys.stderr)

@@ -40,9 +40,10 @@ HEADERS = {
 
 
 @contextmanager
-def stdio_process() -> Generator[subprocess.Popen[bytes]]:
+def serving_process(*arguments: str) -> Generator[subprocess.Popen[bytes]]:
     pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, PROGRAM], stdin=pipe, stdout=pipe, stderr=pipe) as process:
+    command = [sys.executable, PROGRAM, *arguments]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
         try:
             yield process
         finally:
@@ -58,19 +59,29 @@ def discovered(process: subprocess.Popen[bytes]) -> dict[str, object]:
 
 
 def test_stdio_speaks_only_the_protocol_and_ends_with_its_input():
-    with stdio_process() as process:
+    with serving_process() as process:
         answer = discovered(process)
         out, err = process.communicate(timeout=10)
     assert answer["id"] == 1
-    assert (out, err, process.returncode) == (b"", b"", 0)
+    assert (out, err, process.returncode) == (b"", b"closed\n", 0)
 
 
-def test_an_interrupt_ends_stdio_although_the_client_says_nothing():
-    with stdio_process() as process:
-        discovered(process)
-        process.send_signal(signal.SIGINT)
+@pytest.mark.parametrize("asked_by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_a_signal_ends_serving_in_good_order_although_the_client_stays(
+    asked_by: signal.Signals, transport: str
+):
+    with serving_process(transport) as process:
+        if transport == "stdio":
+            discovered(process)
+        else:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith(b"http://127.0.0.1:")
+        process.send_signal(asked_by)
         process.wait(timeout=5)
-    assert process.returncode != 0
+        assert process.stderr is not None
+        assert b"closed\n" in process.stderr.read()
+    assert (process.returncode == 0) == (asked_by is signal.SIGTERM)
 
 
 async def test_http_ends_soon_although_a_client_listens():
@@ -180,7 +191,7 @@ async def test_every_handshake_revision_lists_and_calls(version: str):
             "params": {"name": "double", "arguments": {"value": 4}},
         },
     ]
-    with stdio_process() as process:
+    with serving_process() as process:
         assert process.stdin is not None
         assert process.stdout is not None
         answers = {}
