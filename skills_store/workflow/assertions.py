@@ -13,7 +13,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from skills_store.workflow.bounds import SelectorError
+from skills_store.workflow.bounds import SelectorError, SelectorMiss
 from skills_store.workflow.expression_text import render_ast
 from skills_store.workflow.interpreter import Ast, is_true
 from skills_store.workflow.selectors import evaluate_ast, parse_selector, selector_problem
@@ -26,11 +26,16 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=s
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What an assertion came to. `found` is what stood where it did not hold, None on a pass."""
+    """What an assertion came to.
+
+    `message` is for people. `hint` says the same to proposers of plans and edits, who never see the
+    assertion's literals. `found` is what stood where it did not hold, None on a pass.
+    """
 
     passed: bool
     message: str
     found: JsonValue = None
+    hint: str = ""
 
 
 def check_assertion(
@@ -56,14 +61,61 @@ def check_assertion(
     try:
         ast = parse_selector(expression)
         result = evaluate_ast(ast, document, forgiving=False)
+        if result is True:
+            return Checked(True, f"{expression}: holds")
+        return _failed(expression, ast, document, result)
     except SelectorError as error:
-        return Checked(False, f"{expression}: {error}; output is {_shown(output)}", _bounded(output))
-    if result is True:
-        return Checked(True, f"{expression}: holds")
+        return Checked(
+            False,
+            f"{expression}: {error}; output is {_shown(output)}",
+            _bounded(output),
+            f"{_without_literals(expression)}: {_told(error)}; output is {_shown(output)}",
+        )
+
+
+def _failed(expression: str, ast: Ast, document: JsonValue, result: JsonValue) -> Checked:
     part = ast if result is not False else _failing_part(ast, document)
     message, found = _explain(part, document, result)
     where = expression if part is ast else f"{expression}: {render_ast(part)}"
-    return Checked(False, f"{where}: {message}", _bounded(found))
+    read = {render_ast(path): evaluate_ast(path, document) for path in _paths(part)}
+    values = ", ".join(f"{path} is {_shown(value)}" for path, value in read.items())
+    hint = f"{render_ast(part, literals=False)}: {values or 'does not hold'}"
+    return Checked(False, f"{where}: {message}", _bounded(found), hint)
+
+
+def _without_literals(expression: str) -> str:
+    try:
+        return render_ast(parse_selector(expression), literals=False)
+    except SelectorError:
+        return "an assertion that cannot be read"
+
+
+def _told(error: SelectorError) -> str:
+    """Return an error's words where they name only what is there, never what was asked for."""
+    return str(error) if isinstance(error, SelectorMiss) else "cannot be evaluated"
+
+
+def _paths(ast: Ast) -> Iterator[Ast]:
+    """Yield the parts of an expression that only read the document, no literal among them."""
+    children = [cast("Ast", child) for child in ast["children"] if isinstance(child, dict)]
+    if ast["type"] in (
+        "comparator",
+        "and_expression",
+        "or_expression",
+        "not_expression",
+        "function_expression",
+    ):
+        for child in children:
+            yield from _paths(child)
+    elif ast["type"] in ("pipe", "filter_projection"):
+        yield from _paths(children[0])
+    elif ast["type"] != "expref" and not _has_literal(ast):
+        yield ast
+
+
+def _has_literal(ast: Ast) -> bool:
+    children = [cast("Ast", child) for child in ast["children"] if isinstance(child, dict)]
+    return ast["type"] == "literal" or any(_has_literal(child) for child in children)
 
 
 def assertion_problem(expression: str) -> str | None:
@@ -113,18 +165,23 @@ def _explain(ast: Ast, document: JsonValue, result: JsonValue) -> tuple[str, Jso
 
 
 def _shown(value: JsonValue) -> str:
-    """Return the start of a value's JSON; a large value is not written out to be cut."""
+    text, whole = _start(value)
+    return text if whole else f"{text}…"
+
+
+def _bounded(value: JsonValue) -> JsonValue:
+    text, whole = _start(value)
+    return value if whole else f"{text}…"
+
+
+def _start(value: JsonValue) -> tuple[str, bool]:
+    """Return the start of a value's JSON and whether that is all; a large value is not written out."""
     text = ""
     try:
         for piece in _ENCODER.iterencode(value):
             text += piece
             if len(text) > _SHOWN_LENGTH:
-                return f"{text[:_SHOWN_LENGTH]}…"
+                return text[:_SHOWN_LENGTH], False
     except RecursionError:
-        return f"{text[:_SHOWN_LENGTH]}… (nested too deeply to show)"
-    return text
-
-
-def _bounded(value: JsonValue) -> JsonValue:
-    shown = _shown(value)
-    return shown if shown.endswith(("…", ")")) and len(shown) > _SHOWN_LENGTH else value
+        return text[:_SHOWN_LENGTH], False
+    return text, True

@@ -69,6 +69,20 @@ class Meter:
                 case _:
                     self.spend(1)
 
+    def weigh_top(self, value: object) -> None:
+        """Take the work of reading a value and its direct elements; refuse what is no finite number.
+
+        Raises:
+            SelectorError: it is too large or not finite.
+        """
+        if isinstance(value, list):
+            items = cast("list[object]", value)
+            self.spend(1 + len(items) // 16 + sum(len(item) // 64 for item in items if isinstance(item, str)))
+        elif isinstance(value, dict):
+            self.spend(1 + len(cast("dict[str, object]", value)) // 16)
+        else:
+            self.weigh(value)
+
     def weigh_all(self, values: Iterable[object]) -> None:
         """Take the work of walking several values."""
         for value in values:

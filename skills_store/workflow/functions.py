@@ -23,6 +23,8 @@ from skills_store.workflow.regexes import find_all, find_first
 __all__ = ["BoundedFunctions", "function_problem"]
 
 Number = int | float
+_DEEP = frozenset({"contains", "to_string", "unique"})
+"""Functions that walk their arguments to the ground; all others look at elements."""
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
@@ -61,9 +63,11 @@ class BoundedFunctions(Functions):
             ValueError: unknown function, wrong number or types of arguments.
         """
         arguments = list(resolved_args)
-        self._meter.weigh_all(arguments)
+        weigh = self._meter.weigh if function_name in _DEEP else self._meter.weigh_top
+        for argument in arguments:
+            weigh(argument)
         result = cast("JsonValue", super().call_function(function_name, arguments))
-        self._meter.weigh(result)
+        self._meter.weigh_top(result)
         return result
 
     # Arithmetic
@@ -226,6 +230,7 @@ class BoundedFunctions(Functions):
         groups: dict[bytes, tuple[JsonValue, list[JsonValue]]] = {}
         for item in items:
             key = by.visit(by.expression, item)
+            self._meter.weigh(key)
             groups.setdefault(canonical_json(key), (key, []))[1].append(item)
         return [{"key": key, "items": members} for key, members in groups.values()]
 

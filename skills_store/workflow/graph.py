@@ -93,7 +93,8 @@ def cycles(workflow: Workflow) -> list[tuple[str, ...]]:
 
 def ancestors(workflow: Workflow, node_id: str) -> frozenset[str]:
     """Return all nodes that must have finished before; holds the node itself only in a cycle."""
-    return _closure(dependencies(workflow).get(node_id, ()), dependencies(workflow))
+    edges = dependencies(workflow)
+    return _closure(edges.get(node_id, ()), edges)
 
 
 def descendants(workflow: Workflow, node_id: str) -> frozenset[str]:

@@ -39,7 +39,7 @@ _REFERENCE = re.compile(
     r"(?:#(?P<pointer>(?:/[^/#{}]*)*))?"
 )
 _PLACEHOLDER = re.compile(r"\{\{\$|\{(\$(?:inputs\.|nodes\.|item)[^{}]*)\}")
-_SELECTOR_KEYS = frozenset({"context", "selector", "type"})
+_SELECTOR_KEYS = {"context", "selector", "type"}
 
 Root = Literal["inputs", "nodes", "item"]
 

@@ -108,6 +108,44 @@ def test_what_cannot_be_evaluated_fails_and_shows_the_output(expression: str, wo
     assert '"total":4' in result.message
 
 
+@pytest.mark.parametrize(
+    ("expression", "hint"),
+    [
+        pytest.param("output.total == `777`", "output.total == …: output.total is 4", id="comparison"),
+        pytest.param("output.unit == 'mi777'", 'output.unit == …: output.unit is "km"', id="text"),
+        pytest.param(
+            "output.total == add(inputs.limit, `777`)",
+            "output.total == add(inputs.limit, …): output.total is 4, inputs.limit is 9",
+            id="computed with a literal",
+        ),
+        pytest.param(
+            "output.ok && approx(output.total, `777`, `0.7`)",
+            "approx(output.total, …, …): output.total is 4",
+            id="function",
+        ),
+        pytest.param(
+            "output.items[?price > `777`].price | length(@) == `1`",
+            'output.items[?price > …].price | (length(@) == …): output.items is [{"price":1},{"price":5}]',
+            id="filter",
+        ),
+        pytest.param("output.total == '777'", None, id="types"),
+        pytest.param("output.totl == `777`", None, id="miss"),
+        pytest.param("output.total == `777", None, id="unreadable"),
+        pytest.param("`777` == `778`", "… == …: does not hold", id="literals only"),
+        pytest.param(
+            "[`777`, output.total] == `[]`", "[…, output.total] == …: does not hold", id="literal in a list"
+        ),
+    ],
+)
+def test_a_hint_shows_what_was_there_and_no_literal(expression: str, hint: str | None) -> None:
+    result = check(expression)
+    assert not result.passed
+    assert "777" in result.message
+    assert "777" not in result.hint
+    if hint is not None:
+        assert result.hint == hint
+
+
 def test_large_values_are_shown_by_their_start() -> None:
     result = check("output.text == ''", {"text": "x" * 1_000_000})
     assert not result.passed

@@ -189,6 +189,10 @@ def test_what_cannot_be_read_is_told_without_a_value(expression: str, words: str
         pytest.param(
             "replace(to_string(@), ' ', to_string(@))" + " | replace(@, ' ', @)" * 40, id="growing replace"
         ),
+        pytest.param("[@]" + " | [@, @]" * 60 + " | group_by(@, &@)", id="grouping by a doubled value"),
+        pytest.param("[@]" + " | [@, @]" * 60 + " | unique(@)", id="unique doubled values"),
+        pytest.param("[@]" + " | [@, @]" * 60 + " | (@ == [@, @])", id="comparing doubled values"),
+        pytest.param("[@]" + " | [@, @]" * 60 + " | contains(@, [@])", id="seeking in doubled values"),
         pytest.param("regex_match('" + "a" * 1000 + "!', '(a*)*(a*)*(a*)*$')", id="catastrophic pattern"),
         pytest.param("!" * 1999 + "a", id="deep expression"),
     ],
