@@ -207,11 +207,11 @@ class Connections:
             raise ValueError(f"no server named {server!r} is configured")
         if reset is Reset.NONE:
             raise ValueError(f"server {server!r} is not resettable")
-        connection = self._spares.take(server) or self._fresh(upstream, reset)
+        connection = self._spares.take(server, reset) or self._fresh(upstream, reset)
         connection.start()
         try:
-            if self._spares.wants(server) and await connection.ready():
-                self._spares.put(server, self._fresh(upstream, reset))
+            if self._spares.wants(server, reset) and await connection.ready():
+                self._spares.put(server, reset, self._fresh(upstream, reset))
             yield connection
         finally:
             self._isolated.discard(connection)
@@ -280,21 +280,21 @@ class Connections:
 
 @dataclass
 class _Spares:
-    """At most one process per resettable server, started ahead and never called."""
+    """At most one process per server and reset mode, started ahead and never called."""
 
     enabled: bool
-    _waiting: dict[str, Connection] = field(default_factory=dict[str, Connection])
+    _waiting: dict[tuple[str, Reset], Connection] = field(default_factory=dict[tuple[str, Reset], Connection])
 
-    def take(self, server: str) -> Connection | None:
-        spare = self._waiting.pop(server, None)
+    def take(self, server: str, reset: Reset) -> Connection | None:
+        spare = self._waiting.pop((server, reset), None)
         return spare if spare is not None and spare.status in ("starting", "ready") else None
 
-    def wants(self, server: str) -> bool:
-        return self.enabled and server not in self._waiting
+    def wants(self, server: str, reset: Reset) -> bool:
+        return self.enabled and (server, reset) not in self._waiting
 
-    def put(self, server: str, connection: Connection) -> None:
+    def put(self, server: str, reset: Reset, connection: Connection) -> None:
         connection.start()
-        self._waiting[server] = connection
+        self._waiting[server, reset] = connection
 
 
 async def _start_within(connection: Connection, slots: anyio.Semaphore) -> None:

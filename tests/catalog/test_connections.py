@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from pydantic import JsonValue
 
@@ -161,6 +164,48 @@ async def test_leaving_by_cancellation_while_starting_leaves_no_process(tmp_path
             await connections.snapshot()
     assert scope.cancelled_caught
     assert living(started(log)) == []
+
+
+INTERRUPTED = """
+import sys, anyio
+from catalog.config import Config, ServerSpec
+from catalog.connections import open_connections
+
+async def main():
+    spec = ServerSpec("a", command=sys.argv[1], args=tuple(sys.argv[2:]))
+    async with open_connections(Config({"a": spec})) as connections:
+        await connections.snapshot()
+        print("connected", flush=True)
+        await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+async def test_an_interrupt_from_the_keyboard_leaves_no_process(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    command, args = defect_command("breeds", log)
+    arguments = [sys.executable, "-c", INTERRUPTED, command, *args]
+    with anyio.fail_after(30):
+        async with await anyio.open_process(arguments, stderr=subprocess.DEVNULL) as process:
+            assert process.stdout is not None
+            assert await process.stdout.receive() == b"connected\n"
+            process.send_signal(signal.SIGINT)
+            await process.wait()
+    (bred,) = (entry["bred"] for entry in read_log(log) if "bred" in entry)
+    assert living([*started(log), bred]) == []
+
+
+async def test_processes_that_are_given_up_while_starting_do_not_pile_up(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with opened(defective("slow", "silent", log), reset=Reset.PROCESS, spares=False) as connections:
+        for _ in range(3):
+            async with connections.isolated("slow") as connection:
+                while not started(log):
+                    await anyio.lowlevel.checkpoint()
+            await connection.lost()
+            assert living(started(log)) == []
+            log.unlink()
 
 
 STORE: Scenario = {
