@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from pydantic import JsonValue
 
 from catalog.result import CallOutcome
 from catalog.tools import ToolId
+from server.bank.relaying import TRACE_META_KEY, UpstreamProgress
 from server.execution.consent import Consent
 from server.progress import ProgressListener
 from server.reports import RepairReport, RunReport, SkillsReport, ToolHit
@@ -20,12 +21,6 @@ from server.verification import Checks
 from skills_store.skill import Skill
 
 __all__ = ["TRACE_META_KEY", "BankPort", "PublishedSkill", "UpstreamProgress"]
-
-TRACE_META_KEY = "io.skillbank/trace"
-"""Key of the trace id in a result's `_meta`; `report_outcome` takes that id."""
-
-UpstreamProgress = Callable[[float, float | None, str | None], Awaitable[None]]
-"""`(done, total or None when unknown, message)`, as an upstream tool reports it."""
 
 
 class PublishedSkill(Protocol):

@@ -154,8 +154,8 @@ async def test_all_calls_of_a_tool_may_be_allowed_at_once_until_the_call_ends(co
         pytest.param("something else", "needs_approval", id="an-answer-that-was-not-offered"),
     ],
 )
-async def test_without_a_yes_nothing_is_sent(connect, decision, status):
-    async with connect(elicitation_callback=Person(decision)) as client:
+async def test_without_a_yes_nothing_is_sent(in_process, decision, status):
+    async with in_process(elicitation_callback=Person(decision)) as client:
         result = await client.call_tool("run_workflow", sending("ann"))
     assert result.is_error is True
     assert result.structured_content["status"] == status
