@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
-from catalog.schema import inline_refs, lookup, portable_schema
+from catalog.schema import lookup, portable_schema
 from catalog.tools import JsonSchema, Snapshot
-from server.planning.leaves import json_type
+from server.planning.leaves import closed_part, json_type
 from server.planning.view import argument_schema
 from skills_store.skill import Signature
 from skills_store.workflow.model import Node, Workflow
@@ -91,15 +91,7 @@ def _fed_slots(workflow: Workflow, name: str, snapshot: Snapshot) -> Iterator[Js
         tool = snapshot.get(node.tool) if node.tool else None
         for argument, value in node.arguments.items():
             if value == str(whole) and tool is not None:
-                yield _resolved(tool.input_schema, argument_schema(tool, argument))
-
-
-def _resolved(root: JsonSchema, part: JsonSchema) -> JsonSchema:
-    if "$ref" not in str(part):
-        return part
-    defs = {key: root[key] for key in ("$defs", "definitions") if key in root}
-    resolved = inline_refs({**part, **defs})
-    return {key: value for key, value in resolved.items() if key not in ("$defs", "definitions")}
+                yield argument_schema(tool, argument)
 
 
 def _outputs(workflow: Workflow, outputs: Mapping[str, JsonValue], snapshot: Snapshot) -> JsonSchema:
@@ -131,7 +123,7 @@ def _declared(node: Node, reference: Reference, snapshot: Snapshot) -> JsonSchem
     found = lookup(tool.output_schema, reference.pointer)
     if not found.found or not found.schema or "type" not in found.schema:
         return None
-    return _resolved(tool.output_schema or {}, dict(found.schema))
+    return dict(closed_part(tool.output_schema or {}, found.schema))
 
 
 def _seen_schema(value: JsonValue) -> JsonSchema:

@@ -17,7 +17,7 @@ from catalog.tools import JsonSchema, Tool
 from server.evolution.proposal import Proposal, propose_one
 from server.planning.leaves import leaves_of_value
 from server.planning.sources import argument_sources, fits, input_reference, slot_of
-from server.planning.view import View, argument_schema
+from server.planning.view import View, argument_schema, references_in
 from skills_store.workflow.edits import EditParameter
 from skills_store.workflow.faults import Fault, InvalidArgument, MissingArgument, UnexpectedArgument
 from skills_store.workflow.model import Node, json_pointer
@@ -133,6 +133,9 @@ def _coerced(view: View, value: JsonValue, schema: JsonSchema) -> Iterator[tuple
     """Yield what the value itself says in the asked type."""
     wanted = types(schema)
     for inner in _readings(value, wanted):
+        if references_in(inner):
+            yield inner, 0.3, f"{value!r} wraps what is asked for"
+            continue
         if not fits(inner, schema):
             continue
         if reference := input_reference(inner, view):

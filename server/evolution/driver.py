@@ -6,13 +6,14 @@ candidates are evaluated at once, and the first verified one is tidied before it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import anyio
 
 from server.evolution.candidate import Candidate, Evaluation
 from server.evolution.evaluate import Evaluator
+from server.evolution.proposal import Proposal
 from server.evolution.propose import propose
 from server.evolution.strategy import BestFirst, Record, SearchOptions
 from server.evolution.tidy import tidied
@@ -81,7 +82,7 @@ class _Search:
         )
 
     async def _until_done(self) -> str | None:
-        await self._round(self.strategy.ask(1))
+        await self._round([self.strategy.first()])
         while self.strategy.best.evaluation.status != "verified":
             if self.records[0].evaluation.verdict and self._is_hopeless():
                 return None
@@ -113,9 +114,7 @@ class _Search:
 
     def _tell(self, candidate: Candidate, evaluation: Evaluation) -> None:
         self.records.append(Record(candidate, evaluation))
-        is_done = evaluation.status == "verified"
-        proposals = [] if is_done else propose(self.evaluator.view(candidate, evaluation))
-        self.strategy.tell(candidate, evaluation, proposals)
+        self.strategy.tell(candidate, evaluation, final=evaluation.status == "verified")
         best = self.strategy.best.evaluation
         trying = "; ".join(edit.because or edit.kind for edit in candidate.last) or "the workflow as given"
         self.listener(
@@ -126,7 +125,7 @@ class _Search:
         best = self.strategy.best
         async for record in tidied(best, self.strategy.base, self.evaluator):
             self.records.append(record)
-            self.strategy.tell(record.candidate, record.evaluation, [])
+            self.strategy.tell(record.candidate, record.evaluation, final=True)
             if self.spent():
                 return
 
@@ -147,10 +146,14 @@ async def search(
     Raises:
         TimeoutError: the budget of seconds ended before the base was evaluated.
     """
+
+    def proposer(record: Record) -> Sequence[Proposal]:
+        return propose(evaluator.view(record.candidate, record.evaluation))
+
     running = _Search(
         evaluator=evaluator,
         budget=budget,
-        strategy=BestFirst(base, options or SearchOptions()),
+        strategy=BestFirst(base, proposer, options or SearchOptions()),
         listener=listener,
         width=width,
         deadline=anyio.current_time() + budget.seconds,

@@ -6,7 +6,8 @@ arguments and wired into the data flow; a removed one heals what read it, or sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -14,11 +15,12 @@ from catalog.similarity import name_similarity, text_similarity, words
 from catalog.tools import Tool
 from server.evolution.proposal import Proposal, cheapest_combinations, propose_one
 from server.planning.leaves import leaves_of_schema, leaves_of_value
-from server.planning.sources import Source, argument_sources, slot_of
-from server.planning.view import View, references_in
+from server.planning.literals import mentions
+from server.planning.sources import Source, analogous, argument_sources, fits, slot_of
+from server.planning.view import View, argument_schema, references_in
 from skills_store.workflow.edits import Edit, EditParameter, InsertNode, RemoveNode
-from skills_store.workflow.model import Node
-from skills_store.workflow.references import Reference
+from skills_store.workflow.model import Node, json_pointer
+from skills_store.workflow.references import Reference, parse_reference
 
 __all__ = ["propose_bypass", "propose_producer", "propose_removal", "propose_step"]
 
@@ -79,21 +81,59 @@ def _gives(view: View, tool: Tool, pointer: str) -> bool | None:
     return True if not pointer else None
 
 
-def _fillings(view: View, bare: Node, tool: Tool) -> Iterator[tuple[dict[str, JsonValue], float]]:
+def _fillings(
+    view: View, bare: Node, tool: Tool, must_read: str | None = None
+) -> Iterator[tuple[dict[str, JsonValue], float]]:
+    """Yield the required arguments of a tool, filled, with the cost; like nodes are copied first.
+
+    Args:
+        view: the workflow in its world.
+        bare: the node without arguments.
+        tool: what it calls.
+        must_read: a reference that some argument has to be; None: no condition.
+    """
+    if must_read is None:
+        yield from _copies(view, tool)
     required = tool.input_schema.get("required")
     names = [str(name) for name in required] if isinstance(required, list) else []
-    choices: list[Sequence[Source]] = [
-        [
-            s
-            for s in argument_sources(slot_of(bare, name, view), view, 8)
-            if f".{bare.id}." not in str(s.value)
-        ]
-        for name in names
+    choices: list[list[Source]] = [
+        [s for s in argument_sources(slot_of(bare, n, view), view, 8) if f".{bare.id}." not in str(s.value)]
+        for n in names
     ]
-    for picked, cost in cheapest_combinations(choices, _FILLINGS):
-        values = [source.value for source in picked]
-        repeated = len(values) - len({repr(value) for value in values})
-        yield dict(zip(names, values, strict=True)), cost + 0.8 * repeated
+    for place in range(len(names)) if must_read is not None else (-1,):
+        slots = [
+            [Source(must_read, 0.1 * place, "")] if place == index and must_read else options
+            for index, options in enumerate(choices)
+        ]
+        if place >= 0 and not _could_be(view, must_read, tool, names[place]):
+            continue
+        for picked, cost in cheapest_combinations(slots, _FILLINGS if must_read is None else 5):
+            values = [source.value for source in picked]
+            repeated = len(values) - len({repr(value) for value in values})
+            yield dict(zip(names, values, strict=True)), cost + 0.8 * repeated
+
+
+def _could_be(view: View, reference: str | None, tool: Tool, argument: str) -> bool:
+    """Return whether a seen value fits an argument; an unseen one might."""
+    if reference is None:
+        return True
+    parsed = parse_reference(reference)
+    schema = argument_schema(tool, argument)
+    if parsed.root == "inputs":
+        return fits(view.world.inputs.get(parsed.name), schema)
+    node = view.workflow.node(parsed.name)
+    leaves = [leaf for leaf in view.leaves(node) if leaf.pointer == parsed.pointer] if node else []
+    return not leaves or not leaves[0].seen or fits(leaves[0].value, schema)
+
+
+def _copies(view: View, tool: Tool) -> Iterator[tuple[dict[str, JsonValue], float]]:
+    """Yield the arguments of nodes that call the same tool, one source replaced by one nobody reads."""
+    for node in view.workflow.nodes:
+        if node.tool != tool.id or node.for_each is not None:
+            continue
+        for changed, cost in analogous(node.arguments, view):
+            if isinstance(changed, dict) and changed != node.arguments:
+                yield changed, cost
 
 
 def propose_removal(view: View, node: Node, *, cost: float) -> Iterator[Proposal]:
@@ -107,66 +147,106 @@ def propose_bypass(view: View, node: Node, *, cost: float) -> Iterator[Proposal]
     """Yield removals of a node in a chain, its readers reading what it read."""
     if node.expect:
         return
-    readers = [f for f in view.all_references if f.reference.root == "nodes" and f.reference.name == node.id]
-    sources = [f.reference for f in references_in([*node.arguments.values()])]
-    fed_by_tool = [s for s in sources if s.root == "nodes"]
+    readers = {
+        str(found.reference)
+        for found in view.all_references
+        if found.reference.root == "nodes" and found.reference.name == node.id
+    }
+    fed_by_tool = [
+        f.reference for f in references_in([*node.arguments.values()]) if f.reference.root == "nodes"
+    ]
     for source in dict.fromkeys(fed_by_tool):
-        rewired = {str(f.reference): str(source) for f in readers if f.whole}
-        if len(rewired) == len({str(f.reference) for f in readers}):
-            because = f"{node.id!r} adds nothing between {source} and its readers"
-            yield propose_one(RemoveNode(node=node.id, rewired=rewired, because=because), cost)
+        for rank, other in enumerate(_nearby(view, source)):
+            because = f"{node.id!r} adds nothing between {other} and its readers"
+            rewired = dict.fromkeys(readers, str(other))
+            yield propose_one(RemoveNode(node=node.id, rewired=rewired, because=because), cost + 0.25 * rank)
+
+
+def _nearby(view: View, source: Reference) -> list[Reference]:
+    """Return a reference and the other places of the same output, at most a handful."""
+    node = view.workflow.node(source.name)
+    others = [source.at(leaf.pointer) for leaf in view.leaves(node)] if node else []
+    return list(dict.fromkeys([source, *others]))[:6]
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """A place where a step may be missing: what would feed the step, and who would read it."""
+
+    source: str
+    """Reference the missing step would read."""
+    reader: str | None
+    """Node whose argument would read the step; None: an output of the workflow."""
+    pointer: str
+    """Of the argument or output."""
+    cost: float
 
 
 def propose_step(view: View, *, base_cost: float) -> Iterator[Proposal]:
-    """Yield insertions of a step between an output of the workflow, or an argument, and its source."""
-    for place in _whole_places(view):
-        reference, reader, pointer = place
-        for tool in _step_tools(view):
-            yield from _step_between(view, tool, (reference, reader, pointer), base_cost)
+    """Yield insertions of a step where one may be missing.
+
+    Between an output and what it reads; and before an argument whose value nobody said, or that
+    reads something else, for each input or node that nobody reads.
+    """
+    tools = _step_tools(view)
+    for gap in _gaps(view):
+        for rank, tool in enumerate(tools):
+            yield from _step_between(view, tool, gap, base_cost + gap.cost + 0.08 * rank)
 
 
-def _whole_places(view: View) -> list[tuple[Reference, str | None, str]]:
-    return [
-        (found.reference, None, f"/{name}")
-        for name, value in view.workflow.outputs.items()
-        for found in references_in(value)
-        if found.whole and found.reference.root == "nodes" and found.pointer == ""
-    ]
+def _gaps(view: View) -> Iterator[_Gap]:
+    for name, value in view.workflow.outputs.items():
+        for found in references_in(value):
+            if found.whole and found.reference.root == "nodes" and found.pointer == "":
+                yield _Gap(str(found.reference), None, json_pointer(name), 0.6)
+    unread = [f"$inputs.{name}" for name in view.unused_inputs]
+    unread += [r for node in view.unused_nodes if (r := _result_of(view, node)) is not None]
+    for source in unread:
+        for node in view.workflow.nodes:
+            for argument, value in node.arguments.items():
+                if isinstance(value, dict | list | bool) or f".{node.id}." in source:
+                    continue
+                is_said = mentions(view.world.task, value) or bool(references_in(value))
+                yield _Gap(source, node.id, json_pointer(argument), 0.5 if is_said else 0.0)
+
+
+def _result_of(view: View, node: Node) -> str | None:
+    tool = view.tool(node)
+    pointer = _result_pointer(view, tool) if tool else None
+    return None if pointer is None else str(Reference("nodes", node.id, pointer))
 
 
 def _step_tools(view: View) -> list[Tool]:
+    """Return tools that a missing step could call: those used already, and those the task speaks of."""
     used = {tool.id: tool for node in view.workflow.nodes if (tool := view.tool(node))}
     near = [tool for tool in view.world.snapshot if tool.id.server in {t.server for t in used}]
-    scored = sorted(
-        near,
-        key=lambda t: (-text_similarity(view.world.task, f"{t.id.tool} {t.description}"), t.id),
+    scored = sorted(near, key=lambda tool: (-_said_by_task(view, tool), tool.id))
+    return sorted(
+        {tool.id: tool for tool in (*used.values(), *scored[:10])}.values(),
+        key=lambda tool: (-_said_by_task(view, tool), tool.id),
     )
-    return list({tool.id: tool for tool in (*used.values(), *scored[:10])}.values())
 
 
-def _step_between(
-    view: View, tool: Tool, place: tuple[Reference, str | None, str], base_cost: float
-) -> Iterator[Proposal]:
-    reference, reader, pointer = place
+def _said_by_task(view: View, tool: Tool) -> float:
+    return text_similarity(view.world.task, f"{tool.id.tool} {tool.description}")
+
+
+def _step_between(view: View, tool: Tool, gap: _Gap, base_cost: float) -> Iterator[Proposal]:
     taken = {node.id for node in view.workflow.nodes}
     node_id = next(name for i in range(1, 100) if (name := f"step_{i}") not in taken)
     leaf = _result_pointer(view, tool)
     if leaf is None:
         return
     bare = Node(id=node_id, tool=tool.id)
-    for filling, cost in _fillings(view, bare, tool):
-        if str(reference) not in filling.values():
-            continue
+    for filling, cost in _fillings(view, bare, tool, must_read=gap.source):
         planned = bare.model_copy(update={"arguments": filling})
+        reader = view.workflow.index(gap.reader) if gap.reader else len(view.workflow.nodes)
+        because = f"a step may be missing after {gap.source}"
         edits: tuple[Edit, ...] = (
-            InsertNode(
-                planned=planned,
-                position=len(view.workflow.nodes),
-                because=f"a step may be missing after {reference}",
-            ),
-            EditParameter(node=reader, pointer=pointer, value=str(Reference("nodes", node_id, leaf))),
+            InsertNode(planned=planned, position=reader, because=because),
+            EditParameter(node=gap.reader, pointer=gap.pointer, value=str(Reference("nodes", node_id, leaf))),
         )
-        yield Proposal(edits, base_cost + 0.5 * cost)
+        yield Proposal(edits, base_cost + 0.4 * cost)
 
 
 def _result_pointer(view: View, tool: Tool) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from server.evolution.argument_faults import propose_argument_edits
-from server.evolution.node_edits import propose_removal
+from server.evolution.node_edits import propose_bypass, propose_removal
 from server.evolution.order_faults import propose_order
 from server.evolution.proposal import Proposal, cheapest
 from server.evolution.reference_faults import propose_output_edits, propose_reference_edits
@@ -43,18 +43,25 @@ from skills_store.workflow.model import Node
 
 __all__ = ["propose"]
 
+_GUESS_COST = 0.8
+"""What a guess without a fault costs more: other answers to the faults there were come first."""
+
 
 def propose(view: View, *, limit: int = 160) -> list[Proposal]:
     """Return edits for the first faulty node, or guesses when only the check failed."""
     faults = [fault for fault in view.visible_faults if fault.evidence == "workflow"]
     located = [fault for fault in faults if not isinstance(fault, CheckFailed)]
     if not located:
-        return cheapest(propose_against_silence(view), limit) if faults else []
+        return _dearer(cheapest(propose_against_silence(view), limit), _GUESS_COST) if faults else []
     node = _first_faulty(view, located)
     if node is None:
         return cheapest(_for_document(view, located), limit)
     mine = [fault for fault in located if fault.node == node.id]
     return cheapest(_for_node(view, node, mine), limit)
+
+
+def _dearer(proposals: Sequence[Proposal], cost: float) -> list[Proposal]:
+    return [Proposal(proposal.edits, proposal.cost + cost) for proposal in proposals]
 
 
 def _first_faulty(view: View, faults: Sequence[Fault]) -> Node | None:
@@ -75,7 +82,7 @@ def _for_node(view: View, node: Node, faults: Sequence[Fault]) -> Iterator[Propo
     arguments = [f for f in faults if isinstance(f, MissingArgument | UnexpectedArgument | InvalidArgument)]
     if arguments:
         yield from propose_argument_edits(view, node, arguments)
-        yield from propose_swaps(view, node, base_cost=0.8)
+        yield from propose_swaps(view, node, base_cost=0.6)
     if any(isinstance(fault, InvalidArgument) and fault.argument is None for fault in arguments):
         yield from propose_after_failure(view, node, arguments[0])
     for fault in faults:
@@ -87,6 +94,7 @@ def _for_fault(view: View, node: Node, fault: Fault) -> Iterator[Proposal]:
     match fault:
         case UnknownTool():
             yield from propose_swaps(view, node)
+            yield from propose_bypass(view, node, cost=0.9)
         case DanglingReference() | Malformed():
             yield from propose_reference_edits(view, node, fault)
             yield from _unknown_wait(view, node, fault)

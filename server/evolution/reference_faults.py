@@ -33,7 +33,9 @@ ReferenceFault = DanglingReference | Malformed | MissingOutput
 def propose_reference_edits(
     view: View, node: Node, fault: DanglingReference | Malformed
 ) -> Iterator[Proposal]:
-    """Yield edits for a reference inside a node's arguments that leads nowhere."""
+    """Yield edits for a reference of a node that leads nowhere."""
+    if "for_each" in pointer_parts(fault.pointer)[2:3]:
+        yield from _other_lists(view, node, fault)
     place = _argument_place(fault.pointer)
     if place is None or place[0] not in node.arguments:
         return
@@ -50,6 +52,20 @@ def propose_reference_edits(
     if inner == "":
         for source in argument_sources(slot_of(node, argument, view), view):
             yield propose_one(set_argument(node, argument, source.value, source.because), source.cost + 0.7)
+
+
+def _other_lists(view: View, node: Node, fault: DanglingReference | Malformed) -> Iterator[Proposal]:
+    reference = _reference(fault, node.for_each)
+    if reference is None:
+        return
+    for other, cost, because in _alternatives(view, node.id, reference, node.id):
+        changed = _replaced(node.for_each, reference, other)
+        yield propose_one(
+            EditParameter(node=node.id, pointer="", value=changed, mapped=True, because=because), cost
+        )
+    if reference.root == "nodes" and view.workflow.node(reference.name) is None:
+        position = view.workflow.index(node.id)
+        yield from propose_producer(view, reference.name, reference.pointer, position)
 
 
 def propose_output_edits(view: View, fault: ReferenceFault) -> Iterator[Proposal]:

@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import combinations
 
 from pydantic import JsonValue
 
+from catalog.schema import types
 from catalog.similarity import name_similarity
 from server.evolution.argument_faults import set_argument
-from server.evolution.node_edits import propose_removal
+from server.evolution.node_edits import propose_bypass, propose_removal
 from server.evolution.order_faults import propose_order, propose_waits
 from server.evolution.proposal import Proposal, propose_one
 from server.evolution.tool_faults import propose_swaps
 from server.planning.sources import argument_sources, fits, slot_of
 from server.planning.units import unit_spellings
-from server.planning.view import View
+from server.planning.view import View, argument_schema
 from skills_store.workflow.faults import Fault
 from skills_store.workflow.model import Node
 from skills_store.workflow.references import escape_literal
 
-__all__ = ["other_spellings", "propose_after_failure"]
+__all__ = ["other_spellings", "propose_after_failure", "swapped_values"]
+
+_ALIASES = {
+    "utc": ("UTC", "Etc/UTC"),
+    "utc0": ("UTC",),
+    "utc00": ("UTC",),
+    "gmt": ("GMT", "UTC"),
+    "z": ("UTC",),
+    "zulu": ("UTC",),
+    "coordinateduniversaltime": ("UTC",),
+    "universaltime": ("UTC",),
+}
+"""Names that mean the same and are spelt too differently to tell."""
 
 _STATE_WORDS = (
     "not found",
@@ -41,10 +55,26 @@ def propose_after_failure(view: View, node: Node, fault: Fault) -> Iterator[Prop
         yield from propose_waits(view, node, message)
         yield from propose_order(view, cost=0.8)
     yield from propose_removal(view, node, cost=0.3 if _is_free(view, node) else 2.0)
+    yield from propose_bypass(view, node, cost=1.3)
+    yield from swapped_values(view, node)
     for argument, value in node.arguments.items():
         suspect = _is_named(argument, value, lowered)
         yield from _other_values(view, node, argument, message, 0.0 if suspect else 1.2)
     yield from propose_swaps(view, node, base_cost=1.2)
+
+
+def swapped_values(view: View, node: Node) -> Iterator[Proposal]:
+    """Yield two values of one type in each other's place."""
+    tool = view.tool(node)
+    for one, two in combinations(node.arguments, 2):
+        first, second = node.arguments[one], node.arguments[two]
+        same_type = types(argument_schema(tool, one)) == types(argument_schema(tool, two))
+        if first == second or not same_type:
+            continue
+        flows = sum(isinstance(value, str) and value.startswith("$") for value in (first, second))
+        because = f"{one!r} and {two!r} may be swapped"
+        edits = (set_argument(node, one, second, because), set_argument(node, two, first, because))
+        yield Proposal(edits, {2: 0.9, 1: 1.2, 0: 1.7}[flows])
 
 
 def _is_free(view: View, node: Node) -> bool:
@@ -80,6 +110,10 @@ def _other_values(
             yield propose_one(edit, base_cost + 0.5 + source.cost)
 
 
+def _plain(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.lower())
+
+
 def _offered(message: str) -> list[str]:
     """Return the values an error message lists as possible."""
     listed = re.search(
@@ -96,7 +130,8 @@ def _offered(message: str) -> list[str]:
 
 def other_spellings(text: str) -> list[str]:
     """Return a literal's spellings in other cases and, for a unit, under its other names."""
-    units = [name for name in unit_spellings(text) if name != text]
+    units = [name for name in (*unit_spellings(text), *_ALIASES.get(_plain(text), ())) if name != text]
     cases = [text.upper(), text.lower(), text.capitalize(), text.strip()]
-    joined = [text.replace(" ", "_"), text.replace("_", " "), text.replace("-", "_")]
+    joined = [text.replace(" ", "_"), text.replace("_", " "), text.replace("-", "_"), text.replace("-", "")]
+    joined += [text[:-1]] if text.endswith("s") else []
     return [form for form in dict.fromkeys([*units[:4], *cases, *units[4:], *joined]) if form != text]

@@ -8,19 +8,17 @@ that the verbs contradict. All are guesses; the check decides.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
 
-from catalog.schema import types
 from catalog.similarity import name_similarity, text_similarity
 from server.evolution.argument_faults import set_argument
 from server.evolution.node_edits import propose_bypass, propose_step
 from server.evolution.order_faults import propose_order
 from server.evolution.proposal import Proposal, propose_one
-from server.evolution.run_faults import other_spellings
+from server.evolution.run_faults import other_spellings, swapped_values
 from server.evolution.tool_faults import remapped, same_arguments
 from server.planning.literals import mentions
 from server.planning.sources import argument_sources, fits, slot_of
-from server.planning.view import View, argument_schema, references_in
+from server.planning.view import View, references_in
 from skills_store.workflow.edits import EditParameter, SwapTool
 from skills_store.workflow.model import Node, json_pointer
 from skills_store.workflow.references import Reference
@@ -31,7 +29,7 @@ __all__ = ["propose_against_silence"]
 def propose_against_silence(view: View) -> Iterator[Proposal]:
     """Yield guesses about a workflow that ran without a fault and failed its check."""
     for node in view.workflow.nodes:
-        yield from _swapped_values(view, node)
+        yield from swapped_values(view, node)
         yield from _sibling_tools(view, node)
         yield from _other_sources(view, node)
         yield from _other_literals(view, node)
@@ -39,19 +37,6 @@ def propose_against_silence(view: View) -> Iterator[Proposal]:
     yield from propose_order(view, cost=1.0)
     yield from _other_outputs(view)
     yield from propose_step(view, base_cost=2.2)
-
-
-def _swapped_values(view: View, node: Node) -> Iterator[Proposal]:
-    tool = view.tool(node)
-    for one, two in combinations(node.arguments, 2):
-        first, second = node.arguments[one], node.arguments[two]
-        same_type = types(argument_schema(tool, one)) == types(argument_schema(tool, two))
-        if first == second or not same_type:
-            continue
-        flows = sum(isinstance(value, str) and value.startswith("$") for value in (first, second))
-        because = f"{one!r} and {two!r} may be swapped"
-        edits = (set_argument(node, one, second, because), set_argument(node, two, first, because))
-        yield Proposal(edits, {2: 0.9, 1: 1.2, 0: 1.7}[flows])
 
 
 def _sibling_tools(view: View, node: Node) -> Iterator[Proposal]:

@@ -52,7 +52,8 @@ def _cost(view: View, node: Node, tool: Tool) -> float:
     mismatch = 1.0 - _argument_fit(node.arguments, tool)
     likeness = max(by_name, 0.9 * by_id, by_task)
     same_name = -0.3 if by_name == 1.0 else 0.0
-    return max(0.1, 0.1 + 1.8 * (1 - likeness) + 1.6 * mismatch + same_server + same_name)
+    exact = -0.5 if node.arguments and mismatch == 0.0 else 0.0
+    return max(0.1, 0.1 + 1.8 * (1 - likeness) + 1.6 * mismatch + same_server + same_name + exact)
 
 
 def _argument_fit(arguments: dict[str, JsonValue], tool: Tool) -> float:

@@ -8,11 +8,11 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from catalog.schema import types
+from catalog.schema import inline_refs, types
 from catalog.tools import JsonSchema
 from skills_store.workflow.model import json_pointer
 
-__all__ = ["Leaf", "json_type", "leaves_of_schema", "leaves_of_value", "output_leaves"]
+__all__ = ["Leaf", "closed_part", "json_type", "leaves_of_schema", "leaves_of_value", "output_leaves"]
 
 _MAX_LEAVES = 60
 _MAX_DEPTH = 4
@@ -63,7 +63,16 @@ def leaves_of_value(value: JsonValue) -> list[Leaf]:
 
 def leaves_of_schema(schema: JsonSchema) -> list[Leaf]:
     """Return the places a schema declares, containers before their parts."""
-    return _bounded(_walk_schema(schema, "", "", 0))
+    return _bounded(_walk_schema(closed_part(schema, schema), "", "", 0))
+
+
+def closed_part(root: JsonSchema, part: JsonSchema) -> JsonSchema:
+    """Return a part of a schema that can be read without the rest: its references inlined."""
+    if "$ref" not in str(part):
+        return part
+    defs = {key: root[key] for key in ("$defs", "definitions") if key in root}
+    closed = inline_refs({**part, **defs})
+    return {key: value for key, value in closed.items() if key not in ("$defs", "definitions")}
 
 
 def _bounded(leaves: Iterator[Leaf]) -> list[Leaf]:

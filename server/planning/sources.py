@@ -18,12 +18,13 @@ from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema
 from server.planning.leaves import Leaf, json_type
 from server.planning.units import unit_spellings
-from server.planning.view import View, argument_schema
+from server.planning.view import View, argument_schema, references_in
 from skills_store.workflow.model import Node
-from skills_store.workflow.references import Reference, escape_literal
+from skills_store.workflow.references import Reference, escape_literal, map_references
 
-__all__ = ["Slot", "Source", "argument_sources", "fits", "input_reference"]
+__all__ = ["Slot", "Source", "analogous", "argument_sources", "fits", "input_reference", "slot_of"]
 
+_LIKE = 0.6
 _GENERIC = frozenset({"result", "value", "output", "data", "text", "answer", "content", "results"})
 
 
@@ -48,17 +49,30 @@ class Source:
 def argument_sources(slot: Slot, view: View, limit: int = 24) -> list[Source]:
     """Return ways to fill a slot, cheapest first, equal values once."""
     best: dict[str, Source] = {}
-    for source in _all_sources(slot, view):
+    present = slot.node.arguments.get(slot.argument)
+    for found in _all_sources(slot, view):
+        source = _nearer(found, present)
         key = repr(source.value)
         if key not in best or source.cost < best[key].cost:
             best[key] = source
     return sorted(best.values(), key=lambda source: (source.cost, repr(source.value)))[:limit]
 
 
+def _nearer(source: Source, present: JsonValue) -> Source:
+    """Return the source, cheaper when its literal is spelt like the literal that stands there now."""
+    literal = isinstance(source.value, str) and not source.value.startswith("$")
+    if not literal or not isinstance(present, str) or present.startswith("$"):
+        return source
+    likeness = name_similarity(present, str(source.value))
+    discount = 1.2 * likeness if likeness >= _LIKE else 0.0
+    return Source(source.value, max(0.1, source.cost - discount), source.because)
+
+
 def _all_sources(slot: Slot, view: View) -> Iterator[Source]:
     yield from _from_inputs(slot, view)
     yield from _from_outputs(slot, view)
     yield from _from_siblings(slot, view)
+    yield from _from_analogies(slot, view)
     yield from _from_schema(slot, view)
     yield from _from_task(slot, view)
 
@@ -140,6 +154,49 @@ def _from_siblings(slot: Slot, view: View) -> Iterator[Source]:
         yield Source(value, cost, f"node {node.id!r} gives {slot.argument!r} the same way")
 
 
+def _from_analogies(slot: Slot, view: View) -> Iterator[Source]:
+    """Yield what stands in a like place, reading another node of the same tool or another input."""
+    for node in view.workflow.nodes:
+        is_same = node.id == slot.node.id
+        if node.tool != slot.node.tool:
+            continue
+        for argument, value in node.arguments.items():
+            if is_same == (argument == slot.argument) or isinstance(value, str | int | float | bool):
+                continue
+            near = 0.3 if argument == slot.argument else 0.6
+            for other, cost in analogous(value, view):
+                yield Source(other, near + cost, f"{argument!r} of {node.id!r} is made the same way")
+
+
+def analogous(value: JsonValue, view: View) -> Iterator[tuple[JsonValue, float]]:
+    """Yield a value with one of its sources replaced by another of its kind, and what that costs."""
+    references = dict.fromkeys(found.reference for found in references_in(value))
+    unused_nodes = {node.id for node in view.unused_nodes}
+    for reference in references:
+        for other in _of_its_kind(reference, view):
+            unread = other.name in unused_nodes or other.name in view.unused_inputs
+            changed = map_references(
+                value, lambda found, old=reference, new=other: new if found == old else found
+            )
+            yield changed, 0.2 if unread else 1.0
+    if not references:
+        return
+    yield value, 1.2
+
+
+def _of_its_kind(reference: Reference, view: View) -> Iterator[Reference]:
+    if reference.root == "inputs":
+        kind = json_type(view.world.inputs.get(reference.name))
+        for name, value in view.world.inputs.items():
+            if name != reference.name and json_type(value) == kind:
+                yield Reference("inputs", name, reference.pointer)
+    elif reference.root == "nodes":
+        source = view.workflow.node(reference.name)
+        for node in view.workflow.nodes:
+            if source is not None and node.id != source.id and node.tool == source.tool:
+                yield Reference("nodes", node.id, reference.pointer)
+
+
 def _from_schema(slot: Slot, view: View) -> Iterator[Source]:
     task = view.world.task.lower()
     for key, cost in (("const", 0.2), ("default", 0.8), ("enum", 1.2), ("examples", 1.3)):
@@ -190,7 +247,9 @@ def _from_task(slot: Slot, view: View) -> Iterator[Source]:
 
 def _units_of(view: View) -> Iterator[Source]:
     said = [str(literal.value) for literal in view.world.literals if literal.kind in ("word", "symbol")]
-    for rank, name in enumerate([*view.world.inputs, *said]):
+    present = [str(value) for node in view.workflow.nodes for value in node.arguments.values()]
+    named = [name for name in present if unit_spellings(name)]
+    for rank, name in enumerate([*view.world.inputs, *said, *dict.fromkeys(named)]):
         for spelling in unit_spellings(name):
             yield Source(spelling, 1.3 + 0.02 * rank, f"{name!r} is a unit")
 
@@ -198,8 +257,3 @@ def _units_of(view: View) -> Iterator[Source]:
 def slot_of(node: Node, argument: str, view: View) -> Slot:
     """Return the slot of a node's argument as its tool declares it."""
     return Slot(node, argument, argument_schema(view.tool(node), argument))
-
-
-def type_name(value: JsonValue) -> str:
-    """Return the JSON type of a literal."""
-    return json_type(value)

@@ -82,4 +82,6 @@ def _by_spelling() -> dict[str, tuple[str, ...]]:
 def unit_spellings(name: str) -> tuple[str, ...]:
     """Return every spelling of the unit a name is, itself included; empty when it is none."""
     table = _by_spelling()
-    return table.get(name) or table.get(name.lower().replace(" ", "_"), ())
+    plain = name.strip().lower().replace(" ", "_").replace("(s)", "").rstrip(".")
+    singular = plain.removesuffix("s")
+    return table.get(name) or table.get(plain) or table.get(singular, ())

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from catalog.effects import Effect, EffectTable
 from catalog.search import ToolIndex
 from catalog.tools import JsonSchema, Snapshot, Tool, ToolId
-from server.planning.leaves import Leaf, output_leaves
+from server.planning.leaves import Leaf, closed_part, output_leaves
 from server.planning.literals import TaskLiteral, task_literals
 from skills_store.workflow.faults import CheckFailed, Fault, PostconditionFailed
 from skills_store.workflow.graph import dependencies, descendants, unused
@@ -126,7 +126,7 @@ def argument_schema(tool: Tool | None, argument: str) -> JsonSchema:
     """Return the schema of one argument of a tool, empty when unknown."""
     properties = tool.input_schema.get("properties") if tool else None
     schema = properties.get(argument) if isinstance(properties, dict) else None
-    return schema if isinstance(schema, dict) else {}
+    return closed_part(tool.input_schema, schema) if tool and isinstance(schema, dict) else {}
 
 
 def references_in(value: JsonValue) -> list[Found]:

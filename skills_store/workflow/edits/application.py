@@ -38,6 +38,8 @@ def apply_edit(workflow: Workflow, edit: Edit) -> Workflow:
     match edit:
         case SwapTool():
             return _swap(workflow, edit)
+        case EditParameter(mapped=True):
+            return _edit_list(workflow, edit)
         case EditParameter(node=None):
             return _edit_output(workflow, edit)
         case EditParameter():
@@ -69,6 +71,18 @@ def _edit_argument(workflow: Workflow, edit: EditParameter) -> Workflow:
     if edit.renamed_from is not None:
         arguments = remove_place(arguments, edit.renamed_from)
     return workflow.replacing(_with(node, arguments=set_place(arguments, edit.pointer, edit.value)))
+
+
+def _edit_list(workflow: Workflow, edit: EditParameter) -> Workflow:
+    node = _node(workflow, edit.node or "")
+    if edit.remove or edit.renamed_from is not None or edit.pointer:
+        raise EditRefused("the list of a mapped node is only replaced as a whole")
+    if node.for_each is None:
+        raise EditRefused(f"{node.id} is not mapped")
+    if not any(isinstance(found, Found) for found in scan(edit.value)):
+        raise EditRefused("a mapped list is read from an input or a node")
+    changed = workflow.replacing(_with(node, for_each=edit.value))
+    return _without_new_cycle(changed, node.id)
 
 
 def _edit_output(workflow: Workflow, edit: EditParameter) -> Workflow:

@@ -29,7 +29,7 @@ def invert_edit(workflow: Workflow, edit: Edit) -> tuple[Edit, ...]:
     """Return the edits that, made in order after `edit`, give `workflow` back.
 
     Raises:
-        EditRefused: the edit cannot be made, or no edits take it back: a mapped list was rewired, or
+        EditRefused: the edit cannot be made, or no edits take it back: what was there dangles, or
             something dangling was waiting for the inserted node.
     """
     changed = apply_edit(workflow, edit)
@@ -48,6 +48,9 @@ def _inverse(before: Workflow, after: Workflow, edit: Edit) -> Iterator[Edit]:
             node = before.nodes[before.index(edit.node)]
             if node.tool is not None:
                 yield SwapTool(node=node.id, tool=node.tool, arguments=node.arguments)
+        case EditParameter(mapped=True):
+            mapped = before.nodes[before.index(edit.node or "")]
+            yield EditParameter(node=mapped.id, pointer="", value=mapped.for_each, mapped=True)
         case EditParameter():
             node_id = edit.node
             value = before.outputs if node_id is None else before.nodes[before.index(node_id)].arguments
@@ -105,5 +108,7 @@ def _node_restored(before: Node, after: Node) -> Iterator[Edit]:
     for name, value in before.arguments.items():
         if after.arguments[name] != value:
             yield EditParameter(node=before.id, pointer=json_pointer(name), value=value)
+    if before.for_each != after.for_each:
+        yield EditParameter(node=before.id, pointer="", value=before.for_each, mapped=True)
     if before.after != after.after:
         yield Reorder(node=before.id, after=before.after)

@@ -52,6 +52,8 @@ class EditParameter(_Edit):
     `node` None: `pointer` is inside the workflow's `outputs` and names a declared output.
     `remove`: the pointer's value is taken out and `value` is ignored.
     `renamed_from`: that pointer is taken out in the same edit.
+    `mapped`: the list of a mapped node is read from elsewhere; `pointer` is empty, `value` is the
+    new `for_each`. A node is never made mapped or plain by it.
     """
 
     kind: Literal["edit_parameter"] = "edit_parameter"
@@ -60,6 +62,7 @@ class EditParameter(_Edit):
     value: JsonValue = None
     remove: bool = False
     renamed_from: str | None = None
+    mapped: bool = False
 
 
 class InsertNode(_Edit):

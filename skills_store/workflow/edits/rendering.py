@@ -79,8 +79,10 @@ def _is_reference(text: str) -> bool:
 
 
 def _parameter(edit: EditParameter, before: Workflow | None) -> str:
-    name = _place(edit.pointer)
+    name = "for_each" if edit.mapped else _place(edit.pointer)
     new = render_value(edit.value)
+    if edit.mapped:
+        return f"{name} = {new}"
     if edit.renamed_from is not None:
         old = _old(edit.node, edit.renamed_from, before)
         changed = "" if old == new else f" = {new}"
