@@ -46,6 +46,8 @@ class RepairRequest:
     """Name of the skill to compile and admit on success, None to keep nothing."""
     allow: tuple[str, ...] = ()
     """`SERVER/TOOL` patterns of tools that are not free and may run once without asking."""
+    examples: tuple[Mapping[str, JsonValue], ...] = ()
+    """Other inputs known to be valid, on which a saved skill is tried. The search never sees them."""
 
 
 @dataclass(frozen=True, slots=True)

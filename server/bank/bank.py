@@ -72,7 +72,9 @@ class Bank:
         """Execute a document and repair it until it passes its checks; save it where asked."""
         context = self.context.serving(consent, progress)
         repaired = await repair_document(document, request, context)
-        return await _learned(repaired, request.save, context) if request.save else repaired.report
+        if request.save is None:
+            return repaired.report
+        return await _learned(repaired, request.save, context, request.examples)
 
     async def solve(
         self,
@@ -169,12 +171,17 @@ class Bank:
         return relaying.list_effects(self.context)
 
 
-async def _learned(repaired: Repaired, save: str | None, context: Context) -> RepairReport:
+async def _learned(
+    repaired: Repaired,
+    save: str | None,
+    context: Context,
+    examples: tuple[Mapping[str, JsonValue], ...] = (),
+) -> RepairReport:
     """Return the report with what was learned from the run, when it was verified."""
     report = repaired.report
     if repaired.run is None or repaired.snapshot is None:
         return report
-    learned = await learn(repaired.run, repaired.snapshot, context, name=save)
+    learned = await learn(repaired.run, repaired.snapshot, context, name=save, examples=examples)
     skill = learned.skill
     return report.model_copy(
         update={
