@@ -138,8 +138,11 @@ class Wiring:
     """Who is asked about calls that are not free, given whether a person is at a terminal."""
     serve: Callable[[Settings, tuple[str, int] | None], Awaitable[None]]
     """Offer the bank to MCP clients until they are gone: over HTTP at an address, or over stdio."""
-    run_demo: Callable[[bool, Path | None], Awaitable[int]]
-    """Given whether to print JSON and a folder to keep everything in; returns the exit code."""
+    run_demo: Callable[[bool, Path | None, str | None], Awaitable[int]]
+    """Given whether to print JSON, a folder to keep everything in, and the one story to tell.
+
+    Returns the exit code.
+    """
     run_bench: Callable[[BenchRequest], Awaitable[int]]
     """Measures, prints, and returns the exit code."""
     is_interactive: Callable[[], bool]
@@ -186,10 +189,10 @@ async def _serve(settings: Settings, address: tuple[str, int] | None) -> None:
             await serve_http(bank, *address)
 
 
-async def _run_demo(as_json: bool, keep: Path | None) -> int:
+async def _run_demo(as_json: bool, keep: Path | None, story: str | None) -> int:
     from server.demo import run_demo
 
-    return await run_demo(as_json=as_json, keep=keep)
+    return await run_demo(as_json=as_json, keep=keep, story=story)
 
 
 async def _run_bench(request: BenchRequest) -> int:

@@ -25,6 +25,7 @@ __all__ = [
     "mark",
     "plain",
     "render_check",
+    "render_difference",
     "render_faults",
     "render_repair",
     "render_run",
@@ -136,7 +137,7 @@ def render_repair(console: Console, report: RepairReport, *, trace: bool = False
             console.print(Text.assemble("• ", plain(render_edit(edit))), soft_wrap=True)
     if report.diff:
         heading(console, "Difference")
-        _render_diff(console, report.diff)
+        render_difference(console, report.diff)
     if trace:
         heading(console, "Steps")
         _render_trace(console, report.trace)
@@ -204,9 +205,11 @@ def _render_held_back(console: Console, held_back: tuple[NotRepeated, ...]) -> N
         console.print(Text.assemble("  to allow it: ", plain(call.allow, "cyan")), soft_wrap=True)
 
 
-def _render_diff(console: Console, diff: str) -> None:
+def render_difference(console: Console, diff: str) -> None:
+    """Draw a difference of two workflows, coloured on a terminal."""
     styles = {"+": "green", "-": "red", "@": "cyan"}
-    for line in plain_text(diff).splitlines():
+    _, *lines = plain_text(f"-\n{diff}").splitlines()  # which would take the indent of a first line
+    for line in lines:
         console.print(Text(line, styles.get(line[:1], "")), soft_wrap=True)
 
 

@@ -56,15 +56,21 @@ def serve(session: Session, *, address: tuple[str, int] | None) -> int:
     metavar="FOLDER",
     help="Keep configuration and store of the demo there. Default: a temporary folder.",
 )
+@click.option("--story", metavar="NAME", help="Tell only this one of the stories. Default: all.")
 @session_command
-def demo(session: Session, *, keep: Path | None) -> int:
+def demo(session: Session, *, keep: Path | None, story: str | None) -> int:
     """See all of it on real tool servers, with no model and no key.
 
-    Repairs a workflow that fails, verifies it, compiles it to a skill and calls that as a client
-    would, with other arguments. Needs the servers of: pip install 'skillbank[demo]'. Your own
-    configuration and store are not touched.
+    Repairs workflows that fail, verifies them, compiles them to skills and calls those as a client
+    would, with other arguments; exit code 1 when an answer is not right. Needs the servers of:
+    pip install 'skillbank[demo]'. Your own configuration and store are not touched.
+
+    \b
+    Examples:
+      skillbank demo
+      skillbank demo --story litres_per_100km --keep here
     """
-    return session.run(lambda: session.wiring.run_demo(session.as_json, keep))
+    return session.run(lambda: session.wiring.run_demo(session.as_json, keep, story))
 
 
 @click.command()

@@ -84,10 +84,10 @@ def test_an_address_that_is_none_is_misuse(cli, address):
 
 def test_demo_and_bench_are_told_what_was_asked(cli):
     tasks = cli.file("t.json", [])
-    assert cli("demo", "--json", "--keep", "here").code == 0
+    assert cli("demo", "--json", "--keep", "here", "--story", "one").code == 0
     assert cli("bench", "relay", "--quick", "--tasks", tasks).code == 0
     request = BenchRequest("relay", True, False, Path(tasks), config=cli.config, write=None)
-    assert cli.work == {"demo": (True, Path("here")), "bench": (request,)}
+    assert cli.work == {"demo": (True, Path("here"), "one"), "bench": (request,)}
 
 
 def test_bench_on_its_own_cases_uses_its_own_servers(cli):

@@ -1,0 +1,112 @@
+"""A client of our own MCP server: lists its tools, calls each story's, compares the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import cast
+
+import mcp.types as types
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from pydantic import JsonValue
+
+from server.demo.report import Called
+from server.demo.stories import HeldOutCall, Story
+from skills_store.workflow.assertions import check_assertion
+
+__all__ = ["ClientSession", "call_as_client"]
+
+_TIMEOUT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSession:
+    """What a client saw. `called` has every story by name."""
+
+    tools: tuple[str, ...]
+    called: dict[str, Called]
+
+
+async def call_as_client(command: Sequence[str], stories: Sequence[Story], log: Path) -> ClientSession:
+    """Start a server over stdio, list its tools, and call the skill of each story.
+
+    Args:
+        command: starts the server.
+        stories: whose skills are called, with their held-out arguments.
+        log: where the server's words to stderr go.
+    """
+    program, *arguments = command
+    with log.open("w", encoding="utf-8") as errors:
+        transport = stdio_client(StdioServerParameters(command=program, args=arguments), errlog=errors)
+        try:
+            async with Client(transport, read_timeout_seconds=_TIMEOUT_SECONDS) as client:
+                return await _session(client, stories)
+        except ExceptionGroup as group:
+            lost, defect = group.split((MCPError, OSError))
+            if lost is None or defect is not None:
+                raise
+        except OSError as error:
+            return _unanswered(stories, f"our server could not be started: {error}")
+    return _unanswered(stories, f"our server did not answer; its last words: {_last_line(log)}")
+
+
+async def _session(client: Client, stories: Sequence[Story]) -> ClientSession:
+    tools = {tool.name for tool in (await client.list_tools()).tools}
+    called: dict[str, Called] = {}
+    for story in stories:
+        if story.name in tools:
+            called[story.name] = await _called(client, story)
+        else:
+            called[story.name] = _wrong(story.call, f"{story.name} is not in tools/list")
+    return ClientSession(tuple(sorted(tools)), called)
+
+
+async def _called(client: Client, story: Story) -> Called:
+    started = perf_counter()
+    try:
+        result = await client.call_tool(story.name, dict(story.call.arguments))
+    except MCPError as error:
+        return _wrong(story.call, str(error))
+    answer = cast("JsonValue", result.structured_content)
+    if result.is_error or not isinstance(answer, dict):
+        return _wrong(story.call, _words(result))
+    wrong = _failed_checks(story.call, answer)
+    return Called(
+        arguments=story.call.arguments,
+        result=answer,
+        assertions=story.call.assertions,
+        right=not wrong,
+        problem="; ".join(wrong),
+        seconds=perf_counter() - started,
+    )
+
+
+def _failed_checks(call: HeldOutCall, answer: JsonValue) -> list[str]:
+    checked = [
+        check_assertion(expression, output=answer, inputs=call.arguments, nodes={})
+        for expression in call.assertions
+    ]
+    return [check.message for check in checked if not check.passed]
+
+
+def _wrong(call: HeldOutCall, problem: str) -> Called:
+    return Called(
+        arguments=call.arguments, result=None, assertions=call.assertions, right=False, problem=problem
+    )
+
+
+def _words(result: types.CallToolResult) -> str:
+    texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
+    return "\n".join(texts) or "no structured answer"
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text("utf-8", errors="replace").splitlines()
+    return lines[-1] if lines else "none"
+
+
+def _unanswered(stories: Sequence[Story], problem: str) -> ClientSession:
+    return ClientSession((), {story.name: _wrong(story.call, problem) for story in stories})
