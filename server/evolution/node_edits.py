@@ -152,10 +152,8 @@ def propose_bypass(view: View, node: Node, *, cost: float) -> Iterator[Proposal]
         for found in view.all_references
         if found.reference.root == "nodes" and found.reference.name == node.id
     }
-    fed_by_tool = [
-        f.reference for f in references_in([*node.arguments.values()]) if f.reference.root == "nodes"
-    ]
-    for source in dict.fromkeys(fed_by_tool):
+    read = [found.reference for found in references_in([*node.arguments.values()])]
+    for source in dict.fromkeys(reference for reference in read if reference.root == "nodes"):
         for rank, other in enumerate(_nearby(view, source)):
             because = f"{node.id!r} adds nothing between {other} and its readers"
             rewired = dict.fromkeys(readers, str(other))

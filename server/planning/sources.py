@@ -17,7 +17,7 @@ from catalog.schema import is_valid, types
 from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema
 from server.planning.leaves import Leaf, json_type
-from server.planning.units import unit_spellings
+from server.planning.units import unit_kind, unit_spellings
 from server.planning.view import View, argument_schema, references_in
 from skills_store.workflow.model import Node
 from skills_store.workflow.references import Reference, escape_literal, map_references
@@ -75,6 +75,7 @@ def _all_sources(slot: Slot, view: View) -> Iterator[Source]:
     yield from _from_analogies(slot, view)
     yield from _from_schema(slot, view)
     yield from _from_task(slot, view)
+    yield from _from_names(slot)
 
 
 def fits(value: JsonValue, schema: JsonSchema) -> bool:
@@ -243,6 +244,18 @@ def _from_task(slot: Slot, view: View) -> Iterator[Source]:
         yield Source(escape_literal(literal.value), cost, f"the task says {literal.text!r}")
     if is_unit and "string" in wanted:
         yield from _units_of(view)
+
+
+def _from_names(slot: Slot) -> Iterator[Source]:
+    """Yield what the node's other units measure, for an argument that asks so, and the node's own words."""
+    if "string" not in types(slot.schema) or "enum" in slot.schema:
+        return
+    asks_kind = set(words(slot.argument)) & {"type", "category", "kind", "dimension", "quantity"}
+    kinds = {unit_kind(v) for v in slot.node.arguments.values() if isinstance(v, str)} if asks_kind else set()
+    for kind in sorted(kind for kind in kinds if kind):
+        yield Source(kind, 0.6, f"the other units measure {kind}")
+    for word in words(slot.node.id):
+        yield Source(word, 2.4, f"the node is called {slot.node.id!r}")
 
 
 def _units_of(view: View) -> Iterator[Source]:

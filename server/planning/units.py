@@ -7,81 +7,117 @@ from __future__ import annotations
 
 from functools import cache
 
-__all__ = ["unit_spellings"]
+__all__ = ["unit_kind", "unit_spellings"]
 
-_UNITS: tuple[tuple[str, ...], ...] = (
-    ("m", "meter", "meters", "metre", "metres"),
-    ("km", "kilometer", "kilometers", "kilometre", "kilometres"),
-    ("cm", "centimeter", "centimeters", "centimetre", "centimetres"),
-    ("mm", "millimeter", "millimeters", "millimetre", "millimetres"),
-    ("mi", "mile", "miles"),
-    ("yd", "yard", "yards"),
-    ("ft", "foot", "feet"),
-    ("in", "inch", "inches"),
-    ("nmi", "nautical_mile", "nautical_miles"),
-    ("kg", "kilogram", "kilograms", "kilo", "kilos"),
-    ("g", "gram", "grams", "gramme", "grammes"),
-    ("mg", "milligram", "milligrams"),
-    ("lb", "lbs", "pound", "pounds"),
-    ("oz", "ounce", "ounces"),
-    ("t", "ton", "tons", "tonne", "tonnes"),
-    ("st", "stone", "stones"),
-    ("L", "l", "liter", "liters", "litre", "litres"),
-    ("mL", "ml", "milliliter", "milliliters", "millilitre", "millilitres"),
-    ("gal", "gallon", "gallons", "us_gallon", "us_gallons"),
-    ("qt", "quart", "quarts"),
-    ("pt", "pint", "pints"),
-    ("cup", "cups"),
-    ("s", "sec", "second", "seconds"),
-    ("min", "minute", "minutes"),
-    ("h", "hr", "hour", "hours"),
-    ("d", "day", "days"),
-    ("wk", "week", "weeks"),
-    ("C", "celsius", "°C", "degC"),
-    ("F", "fahrenheit", "°F", "degF"),
-    ("K", "kelvin"),
-    ("J", "joule", "joules"),
-    ("kJ", "kilojoule", "kilojoules"),
-    ("cal", "calorie", "calories"),
-    ("kcal", "kilocalorie", "kilocalories"),
-    ("Wh", "watt_hour", "watt_hours"),
-    ("kWh", "kilowatt_hour", "kilowatt_hours"),
-    ("W", "watt", "watts"),
-    ("kW", "kilowatt", "kilowatts"),
-    ("hp", "horsepower"),
-    ("Pa", "pascal", "pascals"),
-    ("kPa", "kilopascal", "kilopascals"),
-    ("bar", "bars"),
-    ("psi",),
-    ("atm", "atmosphere", "atmospheres"),
-    ("m/s", "mps", "meters_per_second"),
-    ("km/h", "kmh", "kph", "kilometers_per_hour"),
-    ("mph", "miles_per_hour"),
-    ("knot", "knots", "kn"),
-    ("B", "byte", "bytes"),
-    ("KB", "kilobyte", "kilobytes"),
-    ("MB", "megabyte", "megabytes"),
-    ("GB", "gigabyte", "gigabytes"),
-    ("TB", "terabyte", "terabytes"),
-    ("rad", "radian", "radians"),
-    ("deg", "degree", "degrees"),
-    ("ha", "hectare", "hectares"),
-    ("acre", "acres"),
-    ("m2", "square_meter", "square_meters"),
-    ("ft2", "square_foot", "square_feet"),
-)
+_UNITS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "length": (
+        ("m", "meter", "meters", "metre", "metres"),
+        ("km", "kilometer", "kilometers", "kilometre", "kilometres"),
+        ("cm", "centimeter", "centimeters", "centimetre", "centimetres"),
+        ("mm", "millimeter", "millimeters", "millimetre", "millimetres"),
+        ("mi", "mile", "miles"),
+        ("yd", "yard", "yards"),
+        ("ft", "foot", "feet"),
+        ("in", "inch", "inches"),
+        ("nmi", "nautical_mile", "nautical_miles"),
+    ),
+    "mass": (
+        ("kg", "kilogram", "kilograms", "kilo", "kilos"),
+        ("g", "gram", "grams", "gramme", "grammes"),
+        ("mg", "milligram", "milligrams"),
+        ("lb", "lbs", "pound", "pounds"),
+        ("oz", "ounce", "ounces"),
+        ("t", "ton", "tons", "tonne", "tonnes"),
+        ("st", "stone", "stones"),
+    ),
+    "volume": (
+        ("L", "l", "liter", "liters", "litre", "litres"),
+        ("mL", "ml", "milliliter", "milliliters", "millilitre", "millilitres"),
+        ("gal", "gallon", "gallons", "us_gallon", "us_gallons"),
+        ("qt", "quart", "quarts"),
+        ("pt", "pint", "pints"),
+        ("cup", "cups"),
+    ),
+    "time": (
+        ("s", "sec", "second", "seconds"),
+        ("min", "minute", "minutes"),
+        ("h", "hr", "hour", "hours"),
+        ("d", "day", "days"),
+        ("wk", "week", "weeks"),
+    ),
+    "temperature": (
+        ("C", "celsius", "°C", "degC"),
+        ("F", "fahrenheit", "°F", "degF"),
+        ("K", "kelvin"),
+    ),
+    "energy": (
+        ("J", "joule", "joules"),
+        ("kJ", "kilojoule", "kilojoules"),
+        ("cal", "calorie", "calories"),
+        ("kcal", "kilocalorie", "kilocalories"),
+        ("Wh", "watt_hour", "watt_hours"),
+        ("kWh", "kilowatt_hour", "kilowatt_hours"),
+    ),
+    "power": (
+        ("W", "watt", "watts"),
+        ("kW", "kilowatt", "kilowatts"),
+        ("hp", "horsepower"),
+    ),
+    "pressure": (
+        ("Pa", "pascal", "pascals"),
+        ("kPa", "kilopascal", "kilopascals"),
+        ("bar", "bars"),
+        ("psi",),
+        ("atm", "atmosphere", "atmospheres"),
+    ),
+    "speed": (
+        ("m/s", "mps", "meters_per_second"),
+        ("km/h", "kmh", "kph", "kilometers_per_hour"),
+        ("mph", "miles_per_hour"),
+        ("knot", "knots", "kn"),
+    ),
+    "data": (
+        ("B", "byte", "bytes"),
+        ("KB", "kilobyte", "kilobytes"),
+        ("MB", "megabyte", "megabytes"),
+        ("GB", "gigabyte", "gigabytes"),
+        ("TB", "terabyte", "terabytes"),
+    ),
+    "angle": (
+        ("rad", "radian", "radians"),
+        ("deg", "degree", "degrees"),
+    ),
+    "area": (
+        ("ha", "hectare", "hectares"),
+        ("acre", "acres"),
+        ("m2", "square_meter", "square_meters"),
+        ("ft2", "square_foot", "square_feet"),
+    ),
+}
 
 
 @cache
-def _by_spelling() -> dict[str, tuple[str, ...]]:
-    exact = {spelling: names for names in _UNITS for spelling in names}
-    folded = {spelling.lower(): names for names in reversed(_UNITS) for spelling in names}
+def _by_spelling() -> dict[str, tuple[str, tuple[str, ...]]]:
+    named = [(kind, names) for kind, units in _UNITS.items() for names in units]
+    exact = {spelling: (kind, names) for kind, names in named for spelling in names}
+    folded = {spelling.lower(): (kind, names) for kind, names in reversed(named) for spelling in names}
     return folded | exact
 
 
 def unit_spellings(name: str) -> tuple[str, ...]:
     """Return every spelling of the unit a name is, itself included; empty when it is none."""
+    found = _found(name)
+    return found[1] if found else ()
+
+
+def unit_kind(name: str) -> str | None:
+    """Return what a unit measures (`length`, `mass`, …), None when the name is no unit."""
+    found = _found(name)
+    return found[0] if found else None
+
+
+def _found(name: str) -> tuple[str, tuple[str, ...]] | None:
     table = _by_spelling()
     plain = name.strip().lower().replace(" ", "_").replace("(s)", "").rstrip(".")
     singular = plain.removesuffix("s")
-    return table.get(name) or table.get(plain) or table.get(singular, ())
+    return table.get(name) or table.get(plain) or table.get(singular)
