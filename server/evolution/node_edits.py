@@ -17,6 +17,7 @@ from server.evolution.proposal import Proposal, cheapest_combinations, propose_o
 from server.planning.leaves import leaves_of_schema, leaves_of_value
 from server.planning.literals import mentions
 from server.planning.sources import Source, analogous, argument_sources, fits, slot_of
+from server.planning.units import units_disagree
 from server.planning.view import View, argument_schema, references_in
 from skills_store.workflow.edits import Edit, EditParameter, InsertNode, RemoveNode
 from skills_store.workflow.model import Node, json_pointer
@@ -25,7 +26,7 @@ from skills_store.workflow.references import Reference, parse_reference
 __all__ = ["propose_bypass", "propose_producer", "propose_removal", "propose_step"]
 
 _TOOLS = 8
-_FILLINGS = 10
+_FILLINGS = 24
 
 
 def propose_producer(
@@ -110,7 +111,8 @@ def _fillings(
         for picked, cost in cheapest_combinations(slots, _FILLINGS if must_read is None else 5):
             values = [source.value for source in picked]
             repeated = len(values) - len({repr(value) for value in values})
-            yield dict(zip(names, values, strict=True)), cost + 0.8 * repeated
+            arguments = dict(zip(names, values, strict=True))
+            yield arguments, cost + 0.8 * repeated + (1.5 if units_disagree(arguments) else 0.0)
 
 
 def _could_be(view: View, reference: str | None, tool: Tool, argument: str) -> bool:

@@ -136,6 +136,7 @@ def _alternatives(
                 continue
             cost = by_node + _pointer_cost(reference, leaf, slot) + (0.4 if exists and not same else 0.0)
             cost -= 0.4 if node in view.unused_nodes else 0.0
+            cost += 0.5 if view.unused_inputs and not same and not exists else 0.0
             yield other, max(0.1, cost), f"{reference} is not there; {other} is"
 
 

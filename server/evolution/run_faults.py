@@ -16,7 +16,7 @@ from server.evolution.order_faults import propose_order, propose_waits
 from server.evolution.proposal import Proposal, propose_one
 from server.evolution.tool_faults import propose_swaps
 from server.planning.sources import argument_sources, fits, slot_of
-from server.planning.units import unit_spellings
+from server.planning.units import near_units, unit_spellings
 from server.planning.view import View, argument_schema
 from skills_store.workflow.faults import Fault
 from skills_store.workflow.model import Node
@@ -131,6 +131,7 @@ def _offered(message: str) -> list[str]:
 def other_spellings(text: str) -> list[str]:
     """Return a literal's spellings in other cases and, for a unit, under its other names."""
     units = [name for name in (*unit_spellings(text), *_ALIASES.get(_plain(text), ())) if name != text]
+    units += [name for name in near_units(text) if not units] if len(text) < 20 else []
     cases = [text.upper(), text.lower(), text.capitalize(), text.strip()]
     joined = [text.replace(" ", "_"), text.replace("_", " "), text.replace("-", "_"), text.replace("-", "")]
     joined += [text[:-1]] if text.endswith("s") else []

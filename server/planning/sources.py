@@ -251,7 +251,8 @@ def _from_names(slot: Slot) -> Iterator[Source]:
     if "string" not in types(slot.schema) or "enum" in slot.schema:
         return
     asks_kind = set(words(slot.argument)) & {"type", "category", "kind", "dimension", "quantity"}
-    kinds = {unit_kind(v) for v in slot.node.arguments.values() if isinstance(v, str)} if asks_kind else set()
+    texts = [v for v in slot.node.arguments.values() if isinstance(v, str)] if asks_kind else []
+    kinds = {unit_kind(text) for text in texts}
     for kind in sorted(kind for kind in kinds if kind):
         yield Source(kind, 0.6, f"the other units measure {kind}")
     for word in words(slot.node.id):

@@ -5,9 +5,13 @@ A table of common names, not a unit system: no value is ever converted here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 
-__all__ = ["unit_kind", "unit_spellings"]
+from pydantic import JsonValue
+
+__all__ = ["sibling_units", "unit_kind", "unit_spellings"]
 
 _UNITS: dict[str, tuple[tuple[str, ...], ...]] = {
     "length": (
@@ -110,10 +114,33 @@ def unit_spellings(name: str) -> tuple[str, ...]:
     return found[1] if found else ()
 
 
+def sibling_units(name: str) -> tuple[str, ...]:
+    """Return the other units that measure the same, each in the spelling most like that of the name."""
+    found = _found(name)
+    if found is None:
+        return ()
+    kind, names = found
+    style = names.index(name) if name in names else 0
+    return tuple(other[min(style, len(other) - 1)] for other in _UNITS[kind] if other != names)
+
+
 def unit_kind(name: str) -> str | None:
     """Return what a unit measures (`length`, `mass`, …), None when the name is no unit."""
     found = _found(name)
     return found[0] if found else None
+
+
+def near_units(name: str) -> tuple[str, ...]:
+    """Return spellings of units that a name is a misspelling of, the nearest first."""
+    near = get_close_matches(name.lower(), _by_spelling(), n=3, cutoff=0.7)
+    return tuple(dict.fromkeys(spelling for match in near for spelling in _by_spelling()[match][1]))
+
+
+def units_disagree(arguments: Mapping[str, JsonValue]) -> bool:
+    """Return whether literal arguments name units, or kinds of them, that do not go together."""
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    kinds = {kind for text in texts if (kind := text if text in _UNITS else unit_kind(text))}
+    return len(kinds) > 1
 
 
 def _found(name: str) -> tuple[str, tuple[str, ...]] | None:
