@@ -10,11 +10,14 @@ from catalog.result import CallOutcome
 from catalog.tools import ToolId
 from server.bank import relaying, using
 from server.bank.context import Context
-from server.bank.learning import learn
+from server.bank.learning import check_name, learn
+from server.bank.proving import prove
 from server.bank.publishing import PublishedSkill, published_skills
-from server.bank.repairing import Repaired, repair_document, solve_task
-from server.bank.routing import run_directly
+from server.bank.repairing import Repaired, repair_document, spent_at_once
+from server.bank.routing import no_direct_skill, run_directly
 from server.bank.running import check_document, run_document
+from server.bank.solving import solve_task
+from server.bank.traces import report_outcome
 from server.execution.consent import Consent
 from server.progress import ProgressListener
 from server.reports import (
@@ -69,8 +72,14 @@ class Bank:
         consent: Consent | None = None,
         progress: ProgressListener | None = None,
     ) -> RepairReport:
-        """Execute a document and repair it until it passes its checks; save it where asked."""
+        """Execute a document and repair it until it passes its checks; save it where asked.
+
+        Raises:
+            NotSaved: the name to save under is none; nothing was run.
+        """
         context = self.context.serving(consent, progress)
+        if request.save is not None:
+            check_name(request.save)
         repaired = await repair_document(document, request, context)
         if request.save is None:
             return repaired.report
@@ -83,13 +92,22 @@ class Bank:
         consent: Consent | None = None,
         progress: ProgressListener | None = None,
     ) -> RepairReport:
-        """Run the skill that is this task's, else plan, run and repair; learn from what is verified."""
+        """Run the skill that is this task's, else plan, run and repair; learn from what is verified.
+
+        Raises:
+            NotSaved: the name to save under is none; nothing was run.
+        """
         context = self.context.serving(consent, progress)
-        direct = await run_directly(task, request, context) if request.route != "dynamic" else None
-        if direct is not None:
-            return direct
-        repaired = await solve_task(task, request, context)
-        return await _learned(repaired, request.save, context)
+        if request.save is not None:
+            check_name(request.save)
+        may_run = request.route in (None, "direct") and spent_at_once(request.budget) is None
+        direct = await run_directly(task, request, context) if may_run else None
+        if direct is not None and (direct.is_final or request.route == "direct"):
+            return direct.report
+        if request.route == "direct":
+            return no_direct_skill(task)
+        solved = await solve_task(task, request, context, direct)
+        return await _learned(solved, request.save, context)
 
     def published(self) -> list[PublishedSkill]:
         """Return the published skills ordered by tool name."""
@@ -135,7 +153,7 @@ class Bank:
 
     async def test_skill(self, name: str) -> TestReport:
         """Run a skill's replay tests again in fresh processes."""
-        return await using.test_skill(name, self.context)
+        return await prove(using.require_skill(name, None, self.context), self.context)
 
     async def rollback(self, name: str, version: int) -> SkillReport:
         """Make an earlier version the head."""
@@ -159,8 +177,12 @@ class Bank:
         return await relaying.call_tool(tool, arguments, progress, self.context)
 
     async def report_outcome(self, trace_id: str, passed: bool, detail: str) -> dict[str, JsonValue]:
-        """Record whether an answer proved right."""
-        return relaying.report_outcome(trace_id, passed, detail, self.context)
+        """Record whether an answer proved right.
+
+        Raises:
+            UnknownTrace: no run with this id is kept.
+        """
+        return report_outcome(trace_id, passed, detail, self.context)
 
     async def doctor(self) -> DoctorReport:
         """Connect to every configured server and say how it is."""
@@ -177,11 +199,12 @@ async def _learned(
     context: Context,
     examples: tuple[Mapping[str, JsonValue], ...] = (),
 ) -> RepairReport:
-    """Return the report with what was learned from the run, when it was verified."""
+    """Return the report with what was learned from the run, or why nothing was."""
     report = repaired.report
-    if repaired.run is None or repaired.snapshot is None:
-        return report
-    learned = await learn(repaired.run, repaired.snapshot, context, name=save, examples=examples)
+    if repaired.run is None:
+        reason = f"nothing to learn from: the run is {report.status.replace('_', ' ')}"
+        return report.model_copy(update={"skill_reason": reason})
+    learned = await learn(repaired.run, context, name=save, examples=examples)
     skill = learned.skill
     return report.model_copy(
         update={

@@ -12,16 +12,33 @@ from pathlib import Path
 from catalog.config import Config
 from catalog.connections import Connections
 from catalog.effects import EffectTable
-from catalog.tools import Snapshot
+from catalog.search import ToolIndex
+from catalog.tools import Snapshot, Tool
 from server.execution.consent import Consent
 from server.execution.episode import Episode
 from server.execution.options import RunOptions
+from server.execution.recording import Recorder
 from server.execution.spill import Redact, Spill
 from server.progress import Progress, ProgressListener
+from skills_store.skill import SkillState
 from skills_store.store import Store
 from skills_store.workflow.model import Workflow
 
-__all__ = ["Context", "allowing"]
+__all__ = ["UNUSABLE", "Context", "allowing"]
+
+UNUSABLE: frozenset[SkillState] = frozenset({"retired", "rejected", "suppressed", "stale"})
+"""States of a skill version that no workflow may call."""
+
+
+@dataclass
+class _Seen:
+    """Tools as this process knows them: which servers were listed, what was read from the store."""
+
+    listed: set[str] = field(default_factory=set[str])
+    saved: dict[str, tuple[Tool, ...]] = field(default_factory=dict[str, tuple[Tool, ...]])
+    stored: Snapshot | None = None
+    index: ToolIndex | None = None
+    indexed: tuple[Tool, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,7 +59,7 @@ class Context:
     principal: str = "local"
     memoise: bool = True
     """Whether equal answers of free tools stand in for calls; off only to measure what that saves."""
-    _listed: set[str] = field(default_factory=set[str])
+    _seen: _Seen = field(default_factory=_Seen)
 
     def serving(self, consent: Consent | None, progress: ProgressListener | None) -> Context:
         """Return the context with a client's own consent and progress, where it has any."""
@@ -56,19 +73,38 @@ class Context:
         """
         wanted = frozenset(self.config.servers if servers is None else servers)
         wanted &= frozenset(self.config.servers)
-        if wanted - self._listed:
-            self.progress(Progress("connect", f"connecting to {', '.join(sorted(wanted - self._listed))}"))
-            listed = await self.connections.snapshot(servers=wanted)
-            self.store.save_snapshot(listed, self.clock())
-            self._listed.update(listed.servers)
+        if missing := wanted - self._seen.listed:
+            self.progress(Progress("connect", f"connecting to {', '.join(sorted(missing))}"))
+            await self.connections.snapshot(servers=missing)
+            self._seen.listed.update(name for name in missing if self.is_ready(name))
+        self._save_tools(wanted)
         return self.known()
+
+    def is_ready(self, server: str) -> bool:
+        """Return whether a server is connected and has listed its tools."""
+        connection = self.connections.connection(server)
+        return connection is not None and connection.status == "ready"
 
     def known(self) -> Snapshot:
         """Return the tools of configured servers: as listed now, else as stored."""
         live = self.connections.known
-        stored = [t for t in self.store.snapshot() if t.id.server not in live.servers]
-        kept = [tool for tool in stored if tool.id.server in self.config.servers]
-        return Snapshot.of(*kept, *live)
+        if self._seen.stored is None:
+            self._seen.stored = self.store.snapshot()
+        stored = [
+            tool
+            for tool in self._seen.stored
+            if tool.id.server in self.config.servers
+            and tool.id.server not in live.servers
+            and not self.is_ready(tool.id.server)
+        ]
+        return Snapshot.of(*stored, *live)
+
+    def tool_index(self) -> ToolIndex:
+        """Return a search index over the known tools, built anew only when they changed."""
+        tools = tuple(self.known())
+        if self._seen.index is None or self._seen.indexed != tools:
+            self._seen.index, self._seen.indexed = ToolIndex(tools), tools
+        return self._seen.index
 
     def episode(self, snapshot: Snapshot, effects: EffectTable | None = None) -> Episode:
         """Return a new episode over the shared connections."""
@@ -92,10 +128,25 @@ class Context:
             spill=self.spill,
         )
 
+    @property
+    def recorder(self) -> Recorder:
+        """What makes values fit to be stored or shown."""
+        return Recorder(self.redact, self.spill)
+
     def skill_workflow(self, name: str, version: int) -> Workflow | None:
-        """Return the body of a stored skill version, None when there is none."""
+        """Return the body of a stored skill version, None when there is none that may be called."""
         skill = self.store.version(name, version)
-        return skill.workflow if skill else None
+        return skill.workflow if skill is not None and skill.state not in UNUSABLE else None
+
+    def _save_tools(self, servers: Iterable[str]) -> None:
+        """Keep what servers list now, where it differs from what was kept last."""
+        known = self.connections.known
+        listed = {server: known.of_server(server) for server in servers if server in known.servers}
+        changed = {s: tools for s, tools in listed.items() if self._seen.saved.get(s) != tools}
+        if changed:
+            snapshot = Snapshot.of(*(tool for tools in changed.values() for tool in tools))
+            self.store.save_snapshot(snapshot, self.clock())
+            self._seen.saved.update(changed)
 
 
 def allowing(effects: EffectTable, allow: Sequence[str]) -> EffectTable:

@@ -2,12 +2,13 @@
 
 BankError
 ├── SkillNotCallable   the skill is there and not in a state to be called
-└── NotSaved           a skill was asked for and the run gives none
+├── NotSaved           a skill cannot be kept under the name that was asked for
+└── UnknownTrace       no run with this id is kept
 """
 
 from __future__ import annotations
 
-__all__ = ["BankError", "NotSaved", "SkillNotCallable"]
+__all__ = ["BankError", "NotSaved", "SkillNotCallable", "UnknownTrace"]
 
 
 class BankError(Exception):
@@ -19,4 +20,8 @@ class SkillNotCallable(BankError):  # noqa: N818
 
 
 class NotSaved(BankError):  # noqa: N818
-    """A skill was asked for and the run gives none."""
+    """A skill cannot be kept under the name that was asked for; nothing was run."""
+
+
+class UnknownTrace(BankError, LookupError):  # noqa: N818
+    """No run with this id is kept."""

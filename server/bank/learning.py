@@ -1,49 +1,80 @@
-"""From a verified run to a stored skill: compile, gather evidence, judge, keep, publish."""
+"""From a run that came out right to a stored skill: compile, gather evidence, judge, keep, publish."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from pydantic import JsonValue
 
 from catalog.tools import Snapshot
 from server.bank.context import Context
+from server.bank.errors import NotSaved
+from server.bank.proving import prove, replayer
 from server.bank.publishing import refresh_published
-from server.compilation.compile import VerifiedRun, compile_skill
+from server.compilation.compile import Compiled, Surroundings, VerifiedRun, compile_skill
 from server.compilation.errors import NotCompilable
-from server.compilation.prose import skill_name
+from server.compilation.prose import name_of_task, skill_name
 from server.curation.gathering import Candidate, gather_evidence
-from server.curation.replaying import Replayer
 from server.progress import Progress
 from skills_store.admission import judge_admission
+from skills_store.errors import VersionConflict
 from skills_store.skill import AdmissionVerdict, ReplayTest, Skill
 
-__all__ = ["Learned", "learn", "replayer"]
+__all__ = ["Learned", "check_name", "learn"]
+
+_LONGEST_NAME = 40
+_OF_VERSION = " of version "
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What a run taught. `skill` is None when it could not be compiled; `reason` says why."""
+    """What a run taught. `skill` is None when nothing was kept; `reason` says why."""
 
     skill: Skill | None
     reason: str
     verdict: AdmissionVerdict | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Lesson:
+    """A compiled candidate on its way into the store."""
+
+    compiled: Compiled
+    explicit: bool
+    examples: tuple[Mapping[str, JsonValue], ...]
+    snapshot: Snapshot
+    context: Context
+
+    @property
+    def skill(self) -> Skill:
+        return self.compiled.skill
+
+
+def check_name(wished: str) -> None:
+    """Check that a skill can be kept under a name, before anything is run for it.
+
+    Raises:
+        NotSaved: nothing legal is left of the name.
+    """
+    try:
+        skill_name(wished)
+    except ValueError as error:
+        raise NotSaved(str(error)) from error
+
+
 async def learn(
     run: VerifiedRun,
-    snapshot: Snapshot,
     context: Context,
     *,
     name: str | None,
     examples: tuple[Mapping[str, JsonValue], ...] = (),
 ) -> Learned:
-    """Compile a verified run, judge it and keep it, or count it as another proof of what is kept.
+    """Compile a run, judge it and keep it, or count it as another proof of what is kept.
 
     Args:
-        run: what was verified.
-        snapshot: the upstream tools.
+        run: what came out right; without anybody's check only an explicit save vouches for it.
         context: the bank.
         name: name asked for by a person, which is an explicit save; None when nobody asked.
         examples: other inputs known to be valid.
@@ -51,32 +82,62 @@ async def learn(
     explicit = name is not None
     if not explicit and context.config.learning == "off":
         return Learned(None, "learning is off")
-    context.progress(Progress("compile", "compiling the verified run"))
+    if not explicit and not any(said.passed for said in run.verifications):
+        return Learned(None, "nothing checked the outputs: give an assertion or a schema, or save it by name")
+    context.progress(Progress("compile", "compiling the run into a skill"))
+    snapshot, wished = context.known(), name or _free_name(run, context)
+    around = Surroundings(snapshot, context.config.effects, context.store.version, context.clock())
     try:
-        wished = name or _name_for(run, context)
-        compiled = compile_skill(
-            run, wished, snapshot, context.config.effects, now=context.clock(), explicit=explicit
-        )
-    except (NotCompilable, ValueError) as error:
+        compiled = compile_skill(run, wished, around, explicit=explicit)
+    except NotCompilable as error:
         return Learned(None, f"not compilable: {error}")
-    twin = context.store.by_content_hash(compiled.skill.content_hash)
-    known = context.store.head(twin.name) if twin else None
-    if known is not None and known.content_hash == compiled.skill.content_hash:
-        return await _proved_again(known, compiled.skill, snapshot, context, explicit=explicit)
-    return await _admitted(compiled.skill, snapshot, context, examples)
+    document = cast("JsonValue", compiled.skill.model_dump(mode="json"))
+    if context.redact(document) != document:
+        return Learned(None, "not compilable: it holds a secret, which belongs into a server's environment")
+    lesson = _Lesson(compiled, explicit, examples, snapshot, context)
+    try:
+        return await _kept(lesson)
+    except VersionConflict as error:
+        return Learned(None, f"not saved: somebody else saved {compiled.skill.name} meanwhile ({error})")
 
 
-def _name_for(run: VerifiedRun, context: Context) -> str:
+def _free_name(run: VerifiedRun, context: Context) -> str:
     """Return a free name made of the workflow's own, or of the task where it has none."""
-    stem = run.workflow.name if run.workflow.name != "plan" else (run.task or "skill")
-    legal = skill_name(stem)
-    options = [legal, *(f"{legal[:36]}_{number}" for number in range(2, 1000))]
+    is_planned = run.workflow.name == "plan"
+    stem = name_of_task(run.task or "") if is_planned else skill_name(run.workflow.name)
+    options = [stem, *(f"{stem[: _LONGEST_NAME - 4]}_{number}" for number in range(2, 1000))]
     return next(option for option in options if context.store.head(option) is None)
 
 
-async def _admitted(
-    skill: Skill, snapshot: Snapshot, context: Context, examples: tuple[Mapping[str, JsonValue], ...]
-) -> Learned:
+async def _kept(lesson: _Lesson) -> Learned:
+    """Keep a candidate by what is known of its workflow: nothing, a proposal, a skill, a refusal."""
+    store, skill = lesson.context.store, lesson.skill
+    twin = store.by_content_hash(skill.content_hash)
+    if twin is None:
+        return await _admitted(lesson)
+    head = store.head(twin.name)
+    is_in_use = head is not None and head.content_hash == skill.content_hash
+    known = head if head is not None and is_in_use else twin
+    if not is_in_use or known.state in ("retired", "rejected", "suppressed"):
+        if lesson.explicit:
+            return await _admitted(lesson)
+        why = f"is {known.state}: {known.reason}" if is_in_use else "is not the version in use"
+        return Learned(known, f"{known.name}@{known.version} has this workflow and {why}")
+    if known.state == "stale":
+        return await _verified_anew(known, lesson.context)
+    if known.state not in ("proposed", "shadow"):
+        return Learned(known, f"{known.name} is this workflow already and is {known.state}", known.verdict)
+    if known.pins != skill.pins:
+        return await _admitted(lesson, name=known.name)
+    return await _proved_again(known, lesson)
+
+
+async def _admitted(lesson: _Lesson, name: str | None = None) -> Learned:
+    """Judge a candidate and add it as the first or next version of its name."""
+    context, skill = lesson.context, lesson.skill
+    if name is not None and name != skill.name:
+        workflow = skill.workflow.model_copy(update={"name": name})
+        skill = skill.model_copy(update={"name": name, "workflow": workflow})
     parent = context.store.head(skill.name)
     if parent is not None:
         skill = _next_version(skill, parent, context)
@@ -85,10 +146,11 @@ async def _admitted(
         Candidate(
             skill=skill,
             learning=context.config.learning,
-            explicit_save=skill.provenance.explicit_save,
-            examples=examples,
+            explicit_save=lesson.explicit,
+            frozen_literals=lesson.compiled.frozen,
+            examples=lesson.examples,
         ),
-        replayer(snapshot, context, skill),
+        replayer(lesson.snapshot, context, skill),
     )
     verdict = judge_admission(gathered.evidence)
     judged = gathered.skill.model_copy(
@@ -96,16 +158,24 @@ async def _admitted(
     )
     context.store.add_version(judged, expected_head=parent.version if parent else None)
     if parent is not None and parent.state == "active" and judged.state != "active":
+        # What is in use stays in use until its successor has earned its place.
         context.store.set_head(judged.name, parent.version, expected_head=judged.version)
     refresh_published(context)
     return Learned(judged, verdict.reason, verdict)
 
 
 def _next_version(skill: Skill, parent: Skill, context: Context) -> Skill:
-    """Return the skill as the next version of its name; it must pass the parent's tests as well."""
+    """Return the skill as the next version of its name; it must pass a trusted parent's tests as well."""
     latest = context.store.versions(skill.name)[-1].version
     provenance = skill.provenance.model_copy(update={"parent_version": parent.version})
-    inherited = [_inherited(test, parent) for test in parent.tests if _same_inputs(skill, parent)]
+    own = [test.inputs for test in skill.tests]
+    inherited = [
+        _inherited(test, parent)
+        for test in parent.tests
+        if parent.state in ("active", "stale", "context_only")
+        and _same_inputs(skill, parent)
+        and test.inputs not in own
+    ]
     return skill.model_copy(
         update={"version": latest + 1, "provenance": provenance, "tests": (*skill.tests, *inherited)}
     )
@@ -118,40 +188,56 @@ def _same_inputs(skill: Skill, parent: Skill) -> bool:
 
 
 def _inherited(test: ReplayTest, parent: Skill) -> ReplayTest:
-    return test.model_copy(update={"name": f"{test.name} of version {parent.version}"})
+    if _OF_VERSION in test.name:
+        return test
+    return test.model_copy(update={"name": f"{test.name}{_OF_VERSION}{parent.version}"})
 
 
-async def _proved_again(
-    known: Skill, again: Skill, snapshot: Snapshot, context: Context, *, explicit: bool
-) -> Learned:
+async def _verified_anew(known: Skill, context: Context) -> Learned:
+    """Test a stale skill whose workflow has just come out right; it is active again if it passes."""
+    report = await prove(known, context)
+    now = context.store.version(known.name, report.version) or known
+    if report.passed:
+        return Learned(now, now.reason, now.verdict)
+    failed = "; ".join(f"{test.name}: {test.detail}" for test in report.tests if not test.passed)
+    return Learned(now, f"{known.name} stays stale: {failed or 'it has no tests'}", now.verdict)
+
+
+async def _proved_again(known: Skill, lesson: _Lesson) -> Learned:
     """Count a second run of a kept workflow; a proposal may become active by it."""
-    if known.state != "proposed":
-        return Learned(known, f"{known.name} is this workflow already and is {known.state}", known.verdict)
-    inputs = [test.inputs for test in known.tests if test.kind == "original"]
-    distinct = 1 + (again.tests[0].inputs not in inputs)
+    context, again = lesson.context, lesson.skill
+    originals = [test.inputs for test in known.tests if test.kind == "original"]
+    is_distinct = again.tests[0].inputs not in originals or again.provenance.task != known.provenance.task
     context.progress(Progress("admit", f"{known.name} is proved again"))
     gathered = await gather_evidence(
         Candidate(
-            skill=known,
+            skill=known.model_copy(update={"state": "proposed"}),
             learning=context.config.learning,
-            distinct_verified_traces=distinct,
-            explicit_save=explicit,
+            distinct_verified_traces=1 + is_distinct,
+            explicit_save=lesson.explicit,
+            frozen_literals=lesson.compiled.frozen,
+            examples=(again.tests[0].inputs, *lesson.examples),
         ),
-        replayer(snapshot, context, known),
+        replayer(lesson.snapshot, context, known),
     )
     verdict = judge_admission(gathered.evidence)
-    if verdict.state == "active":
+    return Learned(_moved(known, verdict, lesson), verdict.reason, verdict)
+
+
+def _moved(known: Skill, verdict: AdmissionVerdict, lesson: _Lesson) -> Skill:
+    """Return the kept skill in the state it has earned now; only a person moves a person's skill."""
+    context = lesson.context
+    if verdict.state == known.state or (known.origin == "user" and not lesson.explicit):
+        return known
+    by = "person" if lesson.explicit and verdict.state == "active" else "system"
+    if known.state == "shadow":
+        reason = "came out right again"
         known = context.store.move(
-            known.name, known.version, "active", reason=verdict.reason, by="system", at=context.clock()
+            known.name, known.version, "proposed", reason=reason, by="system", at=context.clock()
         )
-        refresh_published(context)
-    return Learned(known, verdict.reason, verdict)
-
-
-def replayer(snapshot: Snapshot, context: Context, skill: Skill) -> Replayer:
-    """Return what runs a skill again; servers whose tools all are free run in fresh processes too."""
-    effects = context.config.effects
-    costly = {pin.tool.server for pin in skill.pins if not effects.effect(pin.tool).is_free}
-    started = {n for n, spec in context.config.servers.items() if spec.transport == "stdio"}
-    fresh = frozenset(pin.tool.server for pin in skill.pins) - costly
-    return Replayer(context.connections, effects, snapshot, context.options(), fresh & started)
+    if verdict.state != known.state:
+        known = context.store.move(
+            known.name, known.version, verdict.state, reason=verdict.reason, by=by, at=context.clock()
+        )
+    refresh_published(context)
+    return known

@@ -15,6 +15,8 @@ __all__ = ["PUBLISHED_AT_MOST", "PublishedSkill", "published_skills", "refresh_p
 PUBLISHED_AT_MOST = 200
 """Paper: FlowEvo (bank size; facts §7)."""
 
+_ATTEMPTS = 10
+
 
 @dataclass(frozen=True, slots=True)
 class PublishedSkill:
@@ -32,9 +34,20 @@ def published_skills(context: Context) -> list[PublishedSkill]:
 
 
 def refresh_published(context: Context) -> None:
-    """Publish the active heads; past the cap those used least stay findable and unpublished."""
-    active = [skill for skill in context.store.heads() if skill.state == "active"]
-    ranked = sorted(active, key=lambda s: (-context.store.use_counts(s.name).successes, s.name))
-    names = sorted(skill.name for skill in ranked[:PUBLISHED_AT_MOST])
-    if tuple(names) != context.store.published():
+    """Publish the active heads; past the cap those used least stay findable and unpublished.
+
+    Looks again after each write, since another process may have published an older list between.
+    """
+    for _ in range(_ATTEMPTS):
+        names = _ranked_names(context)
+        if names == context.store.published():
+            return
         context.store.publish(names)
+
+
+def _ranked_names(context: Context) -> tuple[str, ...]:
+    active = [skill.name for skill in context.store.heads() if skill.state == "active"]
+    if len(active) > PUBLISHED_AT_MOST:
+        successes = {name: context.store.use_counts(name).successes for name in active}
+        active = sorted(active, key=lambda name: (-successes[name], name))[:PUBLISHED_AT_MOST]
+    return tuple(sorted(active))

@@ -1,94 +1,92 @@
-"""Repairing and solving: search from a base workflow, and what is reported of it."""
+"""Repairing: the search from one base workflow, and what is reported of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import anyio
 from pydantic import JsonValue
 
-from catalog.effects import EffectTable
-from catalog.search import ToolIndex
-from catalog.tools import Snapshot
 from server.bank.context import Context, allowing
-from server.bank.running import static_faults
+from server.bank.running import input_faults, static_faults, unreachable_faults
+from server.bank.traces import judged_trace, shown_outputs
 from server.compilation.compile import VerifiedRun
 from server.evolution.driver import Progress as SearchProgress
 from server.evolution.driver import SearchResult, search
 from server.evolution.evaluate import Evaluator
 from server.evolution.strategy import Record
-from server.execution.episode import Episode
-from server.planning.deterministic import plan_deterministically
+from server.execution.environment import with_defaults
 from server.planning.view import World
-from server.planning.wanted import wanted_outputs
 from server.progress import Progress
 from server.reports import CandidateRecord, RepairReport
-from server.requests import Budget, RepairRequest, SolveRequest
+from server.requests import Budget, RepairRequest
 from skills_store.errors import MalformedWorkflow
-from skills_store.trace import Status
-from skills_store.workflow.check import check_inputs
+from skills_store.trace import Status, Trace
 from skills_store.workflow.diff import render_diff
 from skills_store.workflow.edits import render_edit
-from skills_store.workflow.faults import Fault, Malformed
+from skills_store.workflow.faults import Fault
 from skills_store.workflow.model import Workflow, parse_workflow
+from skills_store.workflow.references import Scope, resolve
 
-__all__ = ["Repaired", "repair_document", "solve_task"]
+__all__ = ["Repaired", "checked_only", "repair_document", "search_from", "spent_at_once"]
 
 _LINEAGE_SHOWN = 200
 
 
 @dataclass(frozen=True)
 class Repaired:
-    """The report, and the run a skill can be compiled from; None unless it was verified."""
+    """The report, and the run a skill can be compiled from; None unless the run succeeded."""
 
     report: RepairReport
     run: VerifiedRun | None = None
-    snapshot: Snapshot | None = None
 
 
 async def repair_document(document: object, request: RepairRequest, context: Context) -> Repaired:
-    """Execute a document and repair it by typed edits until it passes its checks or a budget ends."""
+    """Execute a document and repair it by typed edits until it passes its checks or a budget ends.
+
+    A budget of zero checks the document against what is known of the tools, and runs nothing.
+    """
     try:
         workflow = parse_workflow(document)
     except MalformedWorkflow as error:
         return Repaired(_unreadable(document, error.faults))
     effects = allowing(context.config.effects, request.allow)
-    if _is_zero(request.budget):
-        snapshot = context.known()
-        faults = [*check_inputs(workflow, dict(request.inputs)), *static_faults(workflow, snapshot, context)]
-        return Repaired(_checked_only(workflow, faults))
+    wrong = input_faults(workflow, request.inputs)
+    if spent := spent_at_once(request.budget):
+        faults = [*wrong, *static_faults(workflow, context.known(), context)]
+        return Repaired(checked_only(workflow, faults, spent))
+    if wrong:
+        return Repaired(checked_only(workflow, wrong))
     snapshot = await context.snapshot()
-    if wrong := check_inputs(workflow, dict(request.inputs)):
-        return Repaired(_checked_only(workflow, wrong))
-    world = _world(request.task, request, snapshot, effects)
-    return await _searched(workflow, world, request, context)
-
-
-def _is_zero(budget: Budget) -> bool:
-    return budget.seconds == 0 or budget.calls == 0 or budget.candidates == 0
-
-
-def _world(
-    task: str | None, request: RepairRequest | SolveRequest, snapshot: Snapshot, effects: EffectTable
-) -> World:
-    return World(task or "", request.inputs, snapshot, effects, ToolIndex(snapshot))
-
-
-async def _searched(
-    workflow: Workflow, world: World, request: RepairRequest | SolveRequest, context: Context
-) -> Repaired:
-    """Search from one base; planned and given bases alike."""
-    started = anyio.current_time()
-    episode = context.episode(world.snapshot, world.effects)
+    if away := unreachable_faults(workflow, snapshot, context):
+        return Repaired(checked_only(workflow, away))
+    world = World(request.task or "", request.inputs, snapshot, effects, context.tool_index())
+    episode = context.episode(snapshot, effects)
     episode.set_plan(workflow, context.skill_workflow)
-    evaluator = Evaluator(world, request.checks, episode, context.options(world.task or None))
-    result = await search(workflow, evaluator, request.budget, listener=_relayed(context))
-    seconds = anyio.current_time() - started
-    report = _report(result, episode, seconds)
-    _keep_trace(result, context)
-    return Repaired(report, _verified_run(result, world, report.status), world.snapshot)
+    evaluator = Evaluator(world, request.checks, episode, context.options(request.task))
+    return await search_from(workflow, evaluator, request.budget, context)
+
+
+def spent_at_once(budget: Budget) -> str | None:
+    """Return which part of a budget is zero, None when there is something to spend."""
+    parts = {"seconds": budget.seconds, "calls": budget.calls, "candidates": budget.candidates}
+    return next((name for name, amount in parts.items() if amount == 0), None)
+
+
+async def search_from(workflow: Workflow, evaluator: Evaluator, budget: Budget, context: Context) -> Repaired:
+    """Search from one base, planned or given, and keep the trace of the best candidate."""
+    started = anyio.current_time()
+    try:
+        result = await search(workflow, evaluator, budget, listener=_relayed(context))
+    except TimeoutError:
+        faults = static_faults(workflow, evaluator.world.snapshot, context)
+        return Repaired(checked_only(workflow, faults, "seconds"))
+    trace = _keep_trace(result, context)
+    report = _report(result, evaluator, trace, context)
+    report = report.model_copy(update={"seconds": anyio.current_time() - started})
+    return Repaired(report, _run_of(result, evaluator.world, report.status))
 
 
 def _relayed(context: Context) -> Callable[[SearchProgress], None]:
@@ -106,78 +104,93 @@ def _relayed(context: Context) -> Callable[[SearchProgress], None]:
     return listener
 
 
-def _keep_trace(result: SearchResult, context: Context) -> None:
-    evaluation = result.best.evaluation
-    if evaluation.trace is not None and evaluation.verdict is not None:
-        context.store.add_trace(
-            evaluation.trace.model_copy(
-                update={
-                    "status": evaluation.verdict.status,
-                    "faults": evaluation.faults,
-                    "verifications": tuple(evaluation.verdict.verifications),
-                }
-            )
-        )
-
-
-def _verified_run(result: SearchResult, world: World, status: Status) -> VerifiedRun | None:
-    evaluation = result.best.evaluation
-    if status != "verified" or evaluation.trace is None or evaluation.verdict is None:
+def _keep_trace(result: SearchResult, context: Context) -> Trace | None:
+    best = result.best.evaluation
+    if best.trace is None or best.verdict is None:
         return None
+    trace = judged_trace(best.trace, best.verdict, context)
+    faults = tuple(context.recorder.fault(fault) for fault in best.faults)
+    trace = trace.model_copy(update={"faults": faults})
+    context.store.add_trace(trace)
+    return trace
+
+
+def _run_of(result: SearchResult, world: World, status: Status) -> VerifiedRun | None:
+    """Return the run that a skill can be made of: one that succeeded, whoever vouches for it."""
+    best = result.best
+    if status not in ("verified", "succeeded") or best.evaluation.trace is None:
+        return None
+    outputs = _outputs(best, world.inputs)
     return VerifiedRun(
-        workflow=result.best.candidate.workflow,
-        trace=evaluation.trace,
-        node_outputs=evaluation.outputs,
+        workflow=best.candidate.workflow,
+        trace=best.evaluation.trace,
+        outputs=outputs or {},
+        node_outputs=best.evaluation.outputs,
         task=world.task or None,
         inputs=dict(world.inputs),
-        edits=tuple(render_edit(edit) for edit in result.best.candidate.edits),
-        verifications=tuple(evaluation.verdict.verifications),
+        edits=tuple(render_edit(edit) for edit in best.candidate.edits),
+        verifications=tuple(best.evaluation.verdict.verifications) if best.evaluation.verdict else (),
     )
 
 
-def _report(result: SearchResult, episode: Episode, seconds: float) -> RepairReport:
-    best = result.best.evaluation
-    trace = best.trace
+def _outputs(record: Record, inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue] | None:
+    """Return the declared outputs in full; the trace has large ones by digest only."""
+    trace, workflow = record.evaluation.trace, record.candidate.workflow
+    if trace is None or trace.outputs is None:
+        return None
+    scope = Scope(with_defaults(workflow, inputs), record.evaluation.outputs)
+    return {
+        name: None if trace.outputs[name] is None else resolve(value, scope)
+        for name, value in workflow.outputs.items()
+    }
+
+
+def _report(
+    result: SearchResult, evaluator: Evaluator, trace: Trace | None, context: Context
+) -> RepairReport:
+    best, base = result.best, result.base
+    redacted = context.recorder.fault
+    is_sound = best.evaluation.verdict is not None and best.evaluation.status != "static_faults"
     return RepairReport(
-        status=best.verdict.status if best.verdict and best.status != "static_faults" else "failed",
-        outputs=trace.outputs if trace else None,
-        workflow=result.best.candidate.workflow.to_json(),
-        edits=result.best.candidate.edits,
-        faults=best.faults,
-        initial_faults=result.base.evaluation.faults,
+        status=trace.status if trace and is_sound else "failed",
+        outputs=shown_outputs(_outputs(best, evaluator.world.inputs), context),
+        workflow=best.candidate.workflow.to_json(),
+        edits=best.candidate.edits,
+        faults=tuple(redacted(fault) for fault in best.evaluation.faults),
+        initial_faults=tuple(redacted(fault) for fault in base.evaluation.faults),
         calls=result.calls,
         candidates=len(result.records),
-        seconds=seconds,
-        diff=render_diff(result.base.candidate.workflow, result.best.candidate.workflow),
-        lineage=tuple(_record(record) for record in result.records[:_LINEAGE_SHOWN]),
+        diff=render_diff(base.candidate.workflow, best.candidate.workflow),
+        lineage=tuple(_record(record, context) for record in result.records[:_LINEAGE_SHOWN]),
         trace=trace.steps if trace else (),
         trace_id=trace.id if trace else None,
-        not_repeated=tuple(episode.not_repeated),
-        verifications=tuple(best.verdict.verifications) if best.verdict else (),
+        not_repeated=tuple(evaluator.episode.not_repeated),
+        verifications=trace.verifications if trace else (),
         budget_spent=result.stopped,
     )
 
 
-def _record(record: Record) -> CandidateRecord:
+def _record(record: Record, context: Context) -> CandidateRecord:
     return CandidateRecord(
         id=record.candidate.id,
         parent=record.candidate.parent,
         edits=tuple(render_edit(edit) for edit in record.candidate.last),
-        faults=record.evaluation.faults,
+        faults=tuple(context.recorder.fault(fault) for fault in record.evaluation.faults),
         score=record.evaluation.fitness.rule_score,
         status=record.evaluation.status,
         calls=record.evaluation.calls,
     )
 
 
-def _checked_only(workflow: Workflow, faults: Sequence[Fault]) -> RepairReport:
+def checked_only(workflow: Workflow, faults: Sequence[Fault], spent: str | None = None) -> RepairReport:
+    """Return the report of a workflow that was checked and not run, as it was given."""
     return RepairReport(
         status="failed" if faults else "unverified",
         outputs=None,
         workflow=workflow.to_json(),
         faults=tuple(faults),
         initial_faults=tuple(faults),
-        budget_spent="zero budget: the original was checked, nothing was run",
+        budget_spent=spent,
     )
 
 
@@ -185,52 +198,4 @@ def _unreadable(document: object, faults: Sequence[Fault]) -> RepairReport:
     kept = cast("dict[str, JsonValue]", document) if isinstance(document, dict) else {}
     return RepairReport(
         status="failed", outputs=None, workflow=kept, faults=tuple(faults), initial_faults=tuple(faults)
-    )
-
-
-async def solve_task(task: str, request: SolveRequest, context: Context) -> Repaired:
-    """Plan a task without a model, run the plans and repair them, until one is verified."""
-    snapshot = await context.snapshot()
-    effects = allowing(context.config.effects, request.allow)
-    world = _world(task, request, snapshot, effects)
-    plans = plan_deterministically(world, wanted_outputs(request.checks))
-    if not plans:
-        return Repaired(_no_plan(task))
-    best: Repaired | None = None
-    deadline = anyio.current_time() + request.budget.seconds
-    calls = candidates = 0
-    for place, plan in enumerate(plans):
-        left = _share(request.budget, deadline - anyio.current_time(), calls, candidates, len(plans) - place)
-        if _is_zero(left):
-            break
-        found = await _searched(plan, world, replace(request, budget=left), context)
-        calls, candidates = calls + found.report.calls, candidates + found.report.candidates
-        if best is None or _rank(found.report) > _rank(best.report):
-            best = found
-        if best.report.status in ("verified", "succeeded"):
-            break
-    if best is None:
-        return Repaired(_no_plan(task))
-    report = best.report.model_copy(update={"calls": calls, "candidates": candidates, "route": "dynamic"})
-    return replace(best, report=report)
-
-
-def _share(budget: Budget, seconds: float, calls: int, candidates: int, plans_left: int) -> Budget:
-    """Return one plan's part of what is left: half for the most promising, all for the last."""
-    part = 1 if plans_left == 1 else 2
-    return Budget(
-        seconds=max(0.0, seconds) / part,
-        calls=max(0, budget.calls - calls) // part,
-        candidates=max(0, budget.candidates - candidates) // part,
-    )
-
-
-def _rank(report: RepairReport) -> tuple[bool, bool, int]:
-    return report.status == "verified", report.status == "succeeded", -len(report.faults)
-
-
-def _no_plan(task: str) -> RepairReport:
-    message = f"no known tool fits the task {task!r}: see `skillbank doctor` for the tools there are"
-    return RepairReport(
-        status="failed", outputs=None, workflow={}, faults=(Malformed(message=message),), route="dynamic"
     )

@@ -2,60 +2,91 @@
 
 from __future__ import annotations
 
-from server.bank import using
-from server.bank.context import Context
-from server.bank.running import execute_checked, servers_of
+from dataclasses import dataclass
+
+from server.bank.context import Context, allowing
+from server.bank.drift import mark_stale_if_changed, missing_servers
+from server.bank.running import Planned, execute, servers_of
+from server.execution.episode import Episode
 from server.planning.router import Direct, choose_route
 from server.progress import Progress
 from server.reports import RepairReport
 from server.requests import SolveRequest
 from skills_store.utility import Use
+from skills_store.workflow.faults import Malformed
 
-__all__ = ["run_directly"]
+__all__ = ["DirectRun", "no_direct_skill", "run_directly"]
 
 
-async def run_directly(task: str, request: SolveRequest, context: Context) -> RepairReport | None:
-    """Return the report of a direct run, or None to plan: no skill fits, or its answer fails the checks.
+@dataclass(frozen=True)
+class DirectRun:
+    """A skill that was run for a task. `episode` holds what it did, for whatever is tried next."""
 
-    Raises:
-        SkillNotCallable: never for a changed tool: that skill is marked stale and planning goes on.
-    """
+    report: RepairReport
+    episode: Episode
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing is gained by a plan: it came out right, or waits for a person's word."""
+        return self.report.status in ("verified", "succeeded", "needs_approval")
+
+
+async def run_directly(task: str, request: SolveRequest, context: Context) -> DirectRun | None:
+    """Run the skill that is this task's, or return None: no active skill fits, or its tools changed."""
     direct = choose_route(task, request.inputs, context.store.heads())
-    if direct is None:
+    if direct is None or missing_servers(direct.skill, context):
         return None
     context.progress(Progress("run", f"running skill {direct.skill.name}"))
     snapshot = await context.snapshot(servers_of(direct.skill.workflow, context))
-    if using.mark_stale_if_changed(direct.skill, snapshot, context) is not None:
+    if mark_stale_if_changed(direct.skill, snapshot, context) is not None:
         return None
-    return await _checked(task, direct, request, context)
-
-
-async def _checked(task: str, direct: Direct, request: SolveRequest, context: Context) -> RepairReport | None:
-    snapshot = context.known()
-    skill = direct.skill
-    episode = context.episode(snapshot)
-    episode.set_plan(skill.workflow, context.skill_workflow)
-    run, verdict = await execute_checked(
-        skill.workflow, direct.inputs, request.checks, context, episode, snapshot, task=task
-    )
-    fine = verdict.status in ("verified", "succeeded")
-    world = not fine and bool(verdict.faults) and all(f.evidence != "workflow" for f in verdict.faults)
-    at = context.clock()
-    context.store.record_use(Use(skill.name, skill.version, "direct", fine, world, at, run.trace.id))
-    if not fine:
-        return None
-    return RepairReport(
-        status=verdict.status,
-        outputs=run.trace.outputs,
-        workflow=skill.workflow.to_json(),
+    episode = context.episode(snapshot, allowing(context.config.effects, request.allow))
+    episode.set_plan(direct.skill.workflow, context.skill_workflow)
+    planned = Planned(direct.skill.workflow, direct.inputs, request.checks, task=task)
+    executed = await execute(planned, episode, snapshot, context)
+    trace = executed.trace
+    report = RepairReport(
+        status=trace.status,
+        outputs=executed.outputs,
+        workflow=direct.skill.workflow.to_json(),
+        faults=trace.faults,
         calls=episode.calls,
-        seconds=run.trace.seconds,
-        skill=skill.name,
-        skill_state=skill.state,
-        skill_reason=skill.reason,
+        seconds=trace.seconds,
+        skill=direct.skill.name,
+        skill_state=direct.skill.state,
+        skill_reason=direct.skill.reason,
         route="direct",
         route_reasons=direct.reasons,
-        trace=run.trace.steps,
-        trace_id=run.trace.id,
-        verifications=tuple(verdict.verifications),
+        trace=trace.steps,
+        trace_id=trace.id,
+        not_repeated=tuple(episode.not_repeated),
+        verifications=trace.verifications,
+    )
+    _count(direct, report, context)
+    return DirectRun(report, episode)
+
+
+def _count(direct: Direct, report: RepairReport, context: Context) -> None:
+    right = report.status in ("verified", "succeeded")
+    world = not right and all(fault.evidence != "workflow" for fault in report.faults)
+    use = Use(
+        direct.skill.name,
+        direct.skill.version,
+        "direct",
+        succeeded=right,
+        world_fault=world,
+        at=context.clock(),
+        trace=report.trace_id,
+    )
+    context.store.record_use(use)
+
+
+def no_direct_skill(task: str) -> RepairReport:
+    """Return the report of a task that was to be solved by a skill and is none's."""
+    message = (
+        f"no active skill is the one for the task {task!r}: `skillbank skills list` shows the skills;"
+        " without the direct route the task is planned"
+    )
+    return RepairReport(
+        status="failed", outputs=None, workflow={}, faults=(Malformed(message=message),), route="direct"
     )

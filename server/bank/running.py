@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from catalog.effects import Activity
 from catalog.tools import Snapshot
-from server.bank.context import Context, allowing
+from server.bank.context import UNUSABLE, Context, allowing
+from server.bank.traces import judged_trace, shown_outputs
+from server.execution.environment import with_defaults
 from server.execution.episode import Episode
-from server.execution.run import Run, execute_workflow
+from server.execution.run import execute_workflow
 from server.reports import CheckReport, RunReport
-from server.verification import Checks, Verdict, verify
+from server.verification import Checks, verify
 from skills_store.errors import MalformedWorkflow
 from skills_store.skill import Signature
+from skills_store.trace import Trace
 from skills_store.workflow.check import check_inputs, check_workflow
-from skills_store.workflow.faults import Fault
-from skills_store.workflow.model import Workflow, parse_workflow
+from skills_store.workflow.faults import Fault, ServerUnavailableFault, UnknownTool
+from skills_store.workflow.model import Workflow, json_pointer, parse_workflow
 
-__all__ = ["check_document", "execute_checked", "run_document", "run_report", "servers_of", "static_faults"]
+__all__ = [
+    "Executed",
+    "Planned",
+    "check_document",
+    "execute",
+    "input_faults",
+    "run_document",
+    "run_report",
+    "servers_of",
+    "signatures_of",
+    "static_faults",
+    "unreachable_faults",
+]
 
 
 def servers_of(workflow: Workflow, context: Context) -> frozenset[str]:
@@ -40,13 +56,57 @@ def servers_of(workflow: Workflow, context: Context) -> frozenset[str]:
 
 def static_faults(workflow: Workflow, snapshot: Snapshot, context: Context) -> list[Fault]:
     """Return the static faults of a workflow, skill nodes checked against their signatures."""
-    return check_workflow(workflow, snapshot, skills=_signatures(workflow, context))
+    return check_workflow(workflow, snapshot, skills=signatures_of(workflow, context))
 
 
-def _signatures(workflow: Workflow, context: Context) -> Mapping[str, Signature]:
+def signatures_of(workflow: Workflow, context: Context) -> Mapping[str, Signature]:
+    """Return the signatures of the skill versions that a workflow calls and may call."""
     named = {(node.skill.name, node.skill.version) for node in workflow.nodes if node.skill}
-    found = {key: context.store.version(*key) for key in named}
-    return {f"{skill.name}@{skill.version}": skill.signature for skill in found.values() if skill is not None}
+    found = [context.store.version(*key) for key in sorted(named)]
+    usable = [skill for skill in found if skill is not None and skill.state not in UNUSABLE]
+    return {f"{skill.name}@{skill.version}": skill.signature for skill in usable}
+
+
+def unreachable_faults(workflow: Workflow, snapshot: Snapshot, context: Context) -> list[Fault]:
+    """Return a fault for each node whose configured server never listed its tools, by name.
+
+    Call it after connecting. A server that is away and whose tools are known is found by the run.
+    """
+    reports = {report.name: report for report in context.connections.reports()}
+    faults: list[Fault] = []
+    for index, node in enumerate(workflow.nodes):
+        if node.tool is None or node.tool.server in snapshot.servers or node.tool.server not in reports:
+            continue
+        report = reports[node.tool.server]
+        if report.status == "ready":
+            continue
+        why = "; ".join(report.problems) or f"it is {report.status}"
+        faults.append(
+            ServerUnavailableFault(
+                message=f"server {node.tool.server!r} cannot be reached: {why}",
+                node=node.id,
+                pointer=json_pointer("nodes", index, "tool"),
+                tool=node.tool,
+            )
+        )
+    return faults
+
+
+def input_faults(workflow: Workflow, inputs: Mapping[str, JsonValue]) -> list[Fault]:
+    """Return the faults of input values, those left out taking their default."""
+    return check_inputs(workflow, with_defaults(workflow, inputs))
+
+
+def connected_faults(workflow: Workflow, snapshot: Snapshot, context: Context) -> list[Fault]:
+    """Return the static faults after connecting: a tool of a server that is away is not unknown."""
+    away = unreachable_faults(workflow, snapshot, context)
+    places = {fault.pointer for fault in away}
+    static = [
+        fault
+        for fault in static_faults(workflow, snapshot, context)
+        if not (isinstance(fault, UnknownTool) and fault.pointer in places)
+    ]
+    return [*static, *away]
 
 
 async def check_document(document: object, context: Context, *, connect: bool) -> CheckReport:
@@ -57,18 +117,58 @@ async def check_document(document: object, context: Context, *, connect: bool) -
         return CheckReport(faults=tuple(error.faults))
     servers = servers_of(workflow, context)
     snapshot = await context.snapshot(servers) if connect else context.known()
+    found = connected_faults if connect else static_faults
     return CheckReport(
-        faults=tuple(static_faults(workflow, snapshot, context)),
-        warnings=tuple(_never_listed(servers, snapshot, context)),
+        faults=tuple(found(workflow, snapshot, context)),
+        warnings=tuple(_unlisted(servers, snapshot, context, connect=connect)),
     )
 
 
-def _never_listed(servers: Iterable[str], snapshot: Snapshot, context: Context) -> Iterable[str]:
+def _unlisted(
+    servers: Iterable[str], snapshot: Snapshot, context: Context, *, connect: bool
+) -> Iterable[str]:
     for server in sorted(set(servers) - snapshot.servers):
-        if server in context.config.servers:
-            yield f"server {server!r} was never listed: run `skillbank doctor`, or check with --connect"
-        else:
+        if server not in context.config.servers:
             yield f"server {server!r} is not configured: `skillbank add {server} -- COMMAND`"
+        elif connect:
+            yield f"server {server!r} lists no tools: `skillbank doctor` says what is wrong with it"
+        else:
+            yield f"server {server!r} was never listed: run `skillbank doctor`, or check with --connect"
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One execution that is wanted: of what, on what, and what counts as right."""
+
+    workflow: Workflow
+    inputs: Mapping[str, JsonValue]
+    checks: Checks = field(default_factory=Checks)
+    activity: Activity = Activity.FIRST_RUN
+    task: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """One execution with its verdict: the trace as it is kept, and the outputs in full."""
+
+    trace: Trace
+    outputs: dict[str, JsonValue] | None
+
+
+async def execute(planned: Planned, episode: Episode, snapshot: Snapshot, context: Context) -> Executed:
+    """Run a workflow as one candidate of an episode, verify it and keep its trace."""
+    async with episode.candidate(planned.activity) as caller:
+        run = await execute_workflow(
+            planned.workflow,
+            dict(planned.inputs),
+            caller,
+            snapshot=snapshot,
+            options=context.options(planned.task),
+        )
+    verdict = verify(run, planned.workflow, with_defaults(planned.workflow, planned.inputs), planned.checks)
+    trace = judged_trace(run.trace, verdict, context)
+    context.store.add_trace(trace)
+    return Executed(trace, shown_outputs(run.result, context))
 
 
 async def run_document(
@@ -83,54 +183,28 @@ async def run_document(
         workflow = parse_workflow(document)
     except MalformedWorkflow as error:
         return RunReport(status="failed", outputs=None, faults=tuple(error.faults))
+    effects = allowing(context.config.effects, allow)
     snapshot = await context.snapshot(servers_of(workflow, context))
-    faults = [*check_inputs(workflow, dict(inputs)), *static_faults(workflow, snapshot, context)]
+    faults = [*input_faults(workflow, inputs), *connected_faults(workflow, snapshot, context)]
     if faults:
         return RunReport(status="failed", outputs=None, faults=tuple(faults))
-    episode = context.episode(snapshot, allowing(context.config.effects, allow))
+    episode = context.episode(snapshot, effects)
     episode.set_plan(workflow, context.skill_workflow)
-    run, verdict = await execute_checked(workflow, inputs, checks, context, episode, snapshot)
-    return run_report(run, verdict, episode)
+    executed = await execute(Planned(workflow, inputs, checks), episode, snapshot, context)
+    return run_report(executed, episode)
 
 
-async def execute_checked(
-    workflow: Workflow,
-    inputs: Mapping[str, JsonValue],
-    checks: Checks,
-    context: Context,
-    episode: Episode,
-    snapshot: Snapshot,
-    *,
-    activity: Activity = Activity.FIRST_RUN,
-    task: str | None = None,
-) -> tuple[Run, Verdict]:
-    """Run a workflow as one candidate of an episode, verify it and keep its trace."""
-    async with episode.candidate(activity) as caller:
-        run = await execute_workflow(
-            workflow, dict(inputs), caller, snapshot=snapshot, options=context.options(task)
-        )
-    verdict = verify(run, workflow, dict(inputs), checks)
-    kept = run.trace.model_copy(
-        update={
-            "status": verdict.status,
-            "faults": tuple(verdict.faults),
-            "verifications": tuple(verdict.verifications),
-        }
-    )
-    context.store.add_trace(kept)
-    return run, verdict
-
-
-def run_report(run: Run, verdict: Verdict, episode: Episode) -> RunReport:
+def run_report(executed: Executed, episode: Episode) -> RunReport:
     """Return the report of one executed workflow."""
+    trace = executed.trace
     return RunReport(
-        status=verdict.status,
-        outputs=run.trace.outputs,
-        faults=tuple(verdict.faults),
+        status=trace.status,
+        outputs=executed.outputs,
+        faults=trace.faults,
         calls=episode.calls,
-        seconds=run.trace.seconds,
-        trace=run.trace.steps,
-        trace_id=run.trace.id,
+        seconds=trace.seconds,
+        trace=trace.steps,
+        trace_id=trace.id,
         not_repeated=tuple(episode.not_repeated),
-        verifications=tuple(verdict.verifications),
+        verifications=trace.verifications,
     )

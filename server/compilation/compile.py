@@ -6,15 +6,16 @@ literals are lifted and linked, tests carry recorded calls, every upstream tool 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from catalog.effects import Effect, EffectTable
-from catalog.tools import Snapshot, Tool
+from catalog.errors import SchemaRejected
+from catalog.tools import Snapshot, Tool, ToolId
 from server.compilation.errors import NotCompilable
-from server.compilation.lifting import Place, lift_literals
+from server.compilation.lifting import Lifted, lift_literals, literal_places
 from server.compilation.linking import link_literals
 from server.compilation.prose import render_description, render_guidance, skill_name
 from server.compilation.signature import compile_signature
@@ -23,7 +24,7 @@ from skills_store.trace import Trace, Verification
 from skills_store.workflow.hashing import content_hash, shape_hash
 from skills_store.workflow.model import Workflow
 
-__all__ = ["Compiled", "VerifiedRun", "compile_skill", "recorded_calls"]
+__all__ = ["Compiled", "Surroundings", "VerifiedRun", "compile_skill", "recorded_calls"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class VerifiedRun:
 
     workflow: Workflow
     trace: Trace
+    outputs: dict[str, JsonValue]
+    """Declared outputs in full; the trace has large ones by digest only."""
     node_outputs: dict[str, JsonValue]
     """Full node outputs by id."""
     task: str | None
@@ -42,44 +45,66 @@ class VerifiedRun:
 
 
 @dataclass(frozen=True)
+class Surroundings:
+    """What a skill is compiled against."""
+
+    snapshot: Snapshot
+    effects: EffectTable
+    skills: Callable[[str, int], Skill | None]
+    """Other skills by name and version, for what they are pinned to."""
+    now: float
+    """Unix seconds."""
+
+
+@dataclass(frozen=True)
 class Compiled:
-    """The candidate, and the literals that stay frozen although the task says them."""
+    """The candidate, and what it holds as a constant although its task states it as a value."""
 
     skill: Skill
-    frozen: tuple[Place, ...] = ()
+    frozen: tuple[str, ...] = ()
 
 
-def compile_skill(
-    run: VerifiedRun, name: str, snapshot: Snapshot, effects: EffectTable, *, now: float, explicit: bool
-) -> Compiled:
+def compile_skill(run: VerifiedRun, name: str, around: Surroundings, *, explicit: bool) -> Compiled:
     """Return the candidate skill of a verified run.
 
     Args:
         run: what was verified.
-        name: name wished for the skill.
-        snapshot: the upstream tools, to pin and to type by.
-        effects: their effect classes.
-        now: Unix seconds.
-        explicit: whether a person asked for this skill.
+        name: legal name of the skill, or one that a legal name can be made of.
+        around: the tools to pin and to type by, and their effect classes.
+        explicit: whether a person asked for this skill, and so vouches for its constants.
 
     Raises:
-        NotCompilable: there is no tool call, no output, or a tool that is not in the snapshot.
+        NotCompilable: there is no tool call, no output, a tool that is not in the snapshot, or a
+            value in the task that no input carries.
         ValueError: the name has no legal form.
     """
     if run.trace.outputs is None or not run.workflow.outputs or not run.workflow.nodes:
         raise NotCompilable("the run has no outputs, or no tool made them")
-    legal = skill_name(name)
-    linked = link_literals(run.workflow, run.node_outputs, run.task or "", run.inputs)
-    lifted = lift_literals(linked, run.task or "", run.inputs, snapshot)
+    legal, task = skill_name(name), run.task or ""
+    linked = link_literals(run.workflow, run.node_outputs, task, run.inputs)
+    lifted = lift_literals(linked, task, run.inputs, around.snapshot)
+    if lifted.uncarried and not explicit:
+        said = ", ".join(lifted.uncarried)
+        raise NotCompilable(f"the task says {said}, which no input carries: name it as an input, or save it")
     workflow = lifted.workflow.model_copy(update={"name": legal})
-    tools = _tools(workflow, snapshot)
-    signature = compile_signature(workflow, run.trace.outputs, snapshot)
-    skill = Skill(
-        name=legal,
+    return Compiled(_skill(run, workflow, lifted, around, explicit=explicit), _frozen(lifted))
+
+
+def _skill(
+    run: VerifiedRun, workflow: Workflow, lifted: Lifted, around: Surroundings, *, explicit: bool
+) -> Skill:
+    tools = _tools(workflow, around)
+    try:
+        signature = compile_signature(workflow, run.outputs, around.snapshot)
+    except SchemaRejected as error:
+        raise NotCompilable(f"its signature cannot be written down: {error}") from error
+    effects = around.effects
+    return Skill(
+        name=workflow.name,
         version=1,
         state="proposed",
         reason="compiled; waits for evidence",
-        title=legal.replace("_", " ").capitalize(),
+        title=workflow.name.replace("_", " ").capitalize(),
         description=render_description(workflow, signature),
         workflow=workflow,
         content_hash=content_hash(workflow),
@@ -91,23 +116,37 @@ def compile_skill(
         guidance=render_guidance(run.task, workflow),
         provenance=_provenance(run, explicit=explicit),
         tags=tuple(sorted({tool.id.server for tool in tools})),
-        created_at=now,
+        created_at=around.now,
     )
-    return Compiled(skill, lifted.frozen)
 
 
-def _tools(workflow: Workflow, snapshot: Snapshot) -> list[Tool]:
-    found: dict[str, Tool] = {}
+def _frozen(lifted: Lifted) -> tuple[str, ...]:
+    """Return the task's values that stand inside longer texts of the workflow, where no input reaches."""
+    texts = [place.value for place in literal_places(lifted.workflow) if isinstance(place.value, str)]
+    return tuple(said for said in lifted.uncarried if any(said.strip("'\"`“”") in text for text in texts))
+
+
+def _tools(workflow: Workflow, around: Surroundings) -> list[Tool]:
+    """Return every tool the workflow calls, through skills too, ordered by id."""
+    called: set[ToolId] = set()
     for node in workflow.nodes:
-        if node.tool is None:
-            continue
-        tool = snapshot.get(node.tool)
-        if tool is None:
-            raise NotCompilable(f"{node.tool} is not in the catalog, so it cannot be pinned")
-        found[str(tool.id)] = tool
-    if not found:
+        if node.tool is not None:
+            called.add(node.tool)
+        elif node.skill is not None:
+            inner = around.skills(node.skill.name, node.skill.version)
+            if inner is None:
+                raise NotCompilable(f"{node.target} is not there, so its tools cannot be pinned")
+            called.update(pin.tool for pin in inner.pins)
+    if not called:
         raise NotCompilable("no node calls a tool")
-    return [found[key] for key in sorted(found)]
+    return [_known(tool, around.snapshot) for tool in sorted(called)]
+
+
+def _known(tool: ToolId, snapshot: Snapshot) -> Tool:
+    known = snapshot.get(tool)
+    if known is None:
+        raise NotCompilable(f"{tool} is not in the catalog, so it cannot be pinned")
+    return known
 
 
 def _original_test(run: VerifiedRun, inputs: dict[str, JsonValue]) -> ReplayTest:

@@ -1,7 +1,7 @@
 """Why a run cannot become a skill.
 
 CompilationError
-└── NotCompilable   the run says something that no input carries; the message names it
+└── NotCompilable   there is nothing to call, or the task says something that no input carries
 """
 
 from __future__ import annotations
@@ -14,4 +14,4 @@ class CompilationError(Exception):
 
 
 class NotCompilable(CompilationError):  # noqa: N818  (a verdict on a run)
-    """A run without tools, without outputs, or with a task literal that stays frozen by accident."""
+    """A run without tools or outputs, or whose task states a value that no input carries."""

@@ -1,6 +1,6 @@
 """Lifting: literals that a task and a run share become typed inputs, equal ones one input.
 
-Paper: FlowEvo (democase_sql adapter; facts §3.8 step 2). Differs: where the caller declared
+Paper: FlowEvo (democase_sql adapter; facts §3.8 step 2). Differs: where the workflow declares
 inputs, those are the signature; what else the task says stays frozen, and is named as frozen.
 """
 
@@ -13,13 +13,19 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from catalog.tools import JsonSchema, Snapshot
+from catalog.vocabulary import STOP_WORDS
 from server.planning.leaves import json_type
-from server.planning.literals import mentions
+from server.planning.literals import TaskLiteralKind, mentions, task_literals
 from server.planning.view import argument_schema
 from skills_store.workflow.model import Node, Workflow, json_pointer
-from skills_store.workflow.references import is_selector
+from skills_store.workflow.references import is_selector, pointer_parts
 
-__all__ = ["Lifted", "Place", "lift_literals", "literal_places"]
+__all__ = ["Lifted", "Place", "declared_inputs", "lift_literals", "literal_places"]
+
+_VALUES: frozenset[TaskLiteralKind] = frozenset(
+    {"quoted", "url", "email", "date", "time", "zone", "path", "number"}
+)
+"""Kinds of task literals that are values whatever the sentence is; a name or a word may be prose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +44,59 @@ class Lifted:
 
     workflow: Workflow
     inputs: dict[str, JsonValue]
-    frozen: tuple[Place, ...] = ()
-    """Literals the task says too and that stay constants, because the signature was given."""
+    uncarried: tuple[str, ...] = ()
+    """Values the task states that no input carries, as the task writes them."""
+
+
+def declared_inputs(workflow: Workflow) -> tuple[str, ...]:
+    """Return the names of the inputs a workflow declares."""
+    properties = workflow.inputs.get("properties")
+    return tuple(properties) if isinstance(properties, dict) else ()
 
 
 def lift_literals(
     workflow: Workflow, task: str, inputs: Mapping[str, JsonValue], snapshot: Snapshot
 ) -> Lifted:
-    """Return the workflow with the task's literals as inputs.
+    """Return the workflow with the task's literals as inputs, or as it is where it declares its own.
 
     Args:
         workflow: what ran.
         task: the task in a person's words, empty when there is none.
-        inputs: values the run was given; when there are any they are the signature.
+        inputs: values the run was given.
         snapshot: tools, for the schemas that inputs take over.
     """
-    shared = [place for place in literal_places(workflow) if mentions(task, place.value)]
-    if inputs or not shared:
-        return Lifted(workflow, dict(inputs), tuple(shared) if inputs else ())
-    return _with_inputs(workflow, shared, snapshot)
+    if declared_inputs(workflow):
+        return Lifted(workflow, dict(inputs))
+    shared = [place for place in literal_places(workflow) if _is_shared(place.value, task)]
+    lifted = _with_inputs(workflow, shared, snapshot) if shared else Lifted(workflow, {})
+    uncarried = [
+        literal.text
+        for literal in task_literals(task)
+        if literal.kind in _VALUES and not _is_carried(literal.value, lifted.inputs)
+    ]
+    return Lifted(lifted.workflow, lifted.inputs, tuple(dict.fromkeys(uncarried)))
+
+
+def _is_shared(value: JsonValue, task: str) -> bool:
+    """Return whether a task states a value; a word that every sentence has says nothing."""
+    return mentions(task, value) and str(value).strip().lower() not in STOP_WORDS
+
+
+def _is_carried(value: JsonValue, inputs: Mapping[str, JsonValue]) -> bool:
+    return any(_key(value) == _key(given) for given in inputs.values())
+
+
+def _key(value: JsonValue) -> tuple[str, JsonValue]:
+    """Return what makes two literals one: type and value, text whatever its case."""
+    match value:
+        case bool():
+            return "boolean", value
+        case int() | float():
+            return "number", float(value)
+        case str():
+            return "string", value.strip().lower()
+        case _:
+            return json_type(value), str(value)
 
 
 def literal_places(workflow: Workflow) -> Iterator[Place]:
@@ -83,11 +123,11 @@ def _places(node: Node, argument: str, value: JsonValue, pointer: str) -> Iterat
 
 
 def _with_inputs(workflow: Workflow, shared: list[Place], snapshot: Snapshot) -> Lifted:
-    names: dict[str, str] = {}
+    names: dict[tuple[str, JsonValue], str] = {}
     values: dict[str, JsonValue] = {}
     properties: dict[str, JsonValue] = {}
     for place in shared:
-        key = f"{json_type(place.value)}:{place.value}"
+        key = _key(place.value)
         if key not in names:
             names[key] = _input_name(place, values)
             values[names[key]] = place.value
@@ -103,7 +143,7 @@ def _with_inputs(workflow: Workflow, shared: list[Place], snapshot: Snapshot) ->
 
 
 def _input_name(place: Place, taken: Mapping[str, JsonValue]) -> str:
-    stem = re.sub(r"\W+", "_", place.argument).strip("_").lower() or "value"
+    stem = re.sub(r"\W+", "_", place.argument, flags=re.ASCII).strip("_").lower() or "value"
     stem = stem if re.match(r"[a-z_]", stem) else f"in_{stem}"
     options = [stem, f"{place.node}_{stem}", *(f"{stem}_{i}" for i in range(2, 100))]
     return next(name for name in options if name not in taken)
@@ -121,8 +161,7 @@ def _replaced(workflow: Workflow, place: Place, reference: str) -> Workflow:
     node = workflow.node(place.node)
     if node is None:
         raise KeyError(place.node)
-    parts = [part.replace("~1", "/").replace("~0", "~") for part in place.pointer.split("/")[1:]]
-    arguments = _put(node.arguments, parts, reference)
+    arguments = _put(node.arguments, pointer_parts(place.pointer), reference)
     return workflow.replacing(node.model_copy(update={"arguments": arguments}))
 
 

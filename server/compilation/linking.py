@@ -35,7 +35,8 @@ def link_literals(
         inputs: values the run was given.
     """
     for place in list(literal_places(workflow)):
-        if not _is_telling(place.value) or mentions(task, place.value) or place.value in inputs.values():
+        is_said = mentions(task, place.value) or place.value in inputs.values()
+        if is_said or not _is_telling(place.value):
             continue
         source = next(_sources(workflow, place, outputs), None)
         if source is None:

@@ -6,7 +6,8 @@ what both allow is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -21,20 +22,9 @@ from skills_store.workflow.scan import scan
 
 __all__ = ["compile_signature"]
 
-_COPIED = (
-    "enum",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "format",
-    "minItems",
-    "maxItems",
-    "items",
-)
+_HIGHEST = ("minimum", "exclusiveMinimum", "minLength", "minItems")
+_LOWEST = ("maximum", "exclusiveMaximum", "maxLength", "maxItems")
+_WHERE_EQUAL = ("pattern", "format", "items")
 
 
 def compile_signature(workflow: Workflow, outputs: Mapping[str, JsonValue], snapshot: Snapshot) -> Signature:
@@ -72,23 +62,46 @@ def _input(workflow: Workflow, name: str, declared: JsonSchema, snapshot: Snapsh
     slots = list(_fed_slots(workflow, name, snapshot))
     for slot in slots:
         for key in ("type", "description"):
-            if key not in schema and key in slot:
+            if key not in schema and key in slot and (key != "type" or "anyOf" not in schema):
                 schema[key] = slot[key]
-    for key in _COPIED:
-        values = [slot[key] for slot in slots if key in slot]
-        if key not in schema and values and len(values) == len(slots) and all(v == values[0] for v in values):
-            schema[key] = values[0]
-    if "type" not in schema and "anyOf" in schema:
-        return schema
-    schema.setdefault("description", f"{name.replace('_', ' ')}")
-    return schema
+    narrowed = {**schema, **_narrowed([declared, *slots])}
+    narrowed.setdefault("description", name.replace("_", " "))
+    return narrowed
+
+
+def _narrowed(schemas: Sequence[JsonSchema]) -> JsonSchema:
+    """Return the constraints under which a value fits all of these schemas."""
+    kept: JsonSchema = {}
+    enums = [schema["enum"] for schema in schemas if isinstance(schema.get("enum"), list)]
+    options = _in_all(cast("list[list[JsonValue]]", enums))
+    if options:
+        kept["enum"] = options
+    for keys, strictest in ((_HIGHEST, max), (_LOWEST, min)):
+        for key in keys:
+            bounds = [bound for schema in schemas if _is_number(bound := schema.get(key))]
+            if bounds:
+                kept[key] = strictest(cast("list[float]", bounds))
+    for key in _WHERE_EQUAL:
+        said = [schema[key] for schema in schemas if key in schema]
+        if said and all(one == said[0] for one in said):
+            kept[key] = said[0]
+    return kept
+
+
+def _in_all(enums: Sequence[list[JsonValue]]) -> list[JsonValue]:
+    first = enums[0] if enums else []
+    return [option for option in first if all(option in other for other in enums)]
+
+
+def _is_number(value: JsonValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _fed_slots(workflow: Workflow, name: str, snapshot: Snapshot) -> Iterator[JsonSchema]:
-    """Yield the schemas of the arguments that an input stands in for as a whole."""
+    """Yield the schemas of the arguments that an input surely is given to as a whole."""
     whole = Reference("inputs", name)
     for node in workflow.nodes:
-        tool = snapshot.get(node.tool) if node.tool else None
+        tool = snapshot.get(node.tool) if node.tool and node.when is None else None
         for argument, value in node.arguments.items():
             if value == str(whole) and tool is not None:
                 yield argument_schema(tool, argument)

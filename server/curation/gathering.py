@@ -1,4 +1,4 @@
-"""Gathering the evidence on which a candidate is judged: duplicates, interface, replays, varied runs.
+"""Gathering the evidence on which a candidate is judged: interface, replays, varied runs.
 
 Judging is `skills_store.admission`. Paper: FlowEvo (gate; facts §3.5). Differs: replays run in
 fresh processes; varied runs change one input at a time, so that each input is shown to matter.
@@ -13,15 +13,21 @@ from pydantic import JsonValue
 
 from catalog.schema import lint_schema
 from server.compilation.compile import recorded_calls
-from server.curation.replaying import Replayer, volatile_pointers
+from server.compilation.lifting import declared_inputs
+from server.curation.differences import differences, is_moment, value_at
+from server.curation.replaying import Replayer, was_stopped_by_the_world
 from server.curation.variation import Variant, variants
+from server.execution.environment import with_defaults
+from server.execution.run import Run
+from server.verification import Checks, verify
 from skills_store.evidence import Evidence, InterfaceFindings, Learning, ReplayResult, UsedTool, VariedRun
 from skills_store.skill import ReplayTest, Skill
 from skills_store.workflow.check import check_workflow
 
 __all__ = ["Candidate", "Gathered", "gather_evidence"]
 
-_VARIED_RUNS = 8
+_ENOUGH_VARIED_RUNS = 2
+_MOST_VARIED_RUNS = 24
 
 
 @dataclass(frozen=True)
@@ -30,9 +36,10 @@ class Candidate:
 
     skill: Skill
     learning: Learning
-    duplicate_of: str | None = None
     distinct_verified_traces: int = 1
     explicit_save: bool = False
+    frozen_literals: tuple[str, ...] = ()
+    """Values its task states that stand inside its constants."""
     examples: tuple[Mapping[str, JsonValue], ...] = ()
     """Other inputs that the caller knows to be valid; tried before made-up ones."""
 
@@ -57,9 +64,9 @@ async def gather_evidence(candidate: Candidate, replayer: Replayer) -> Gathered:
         learning=candidate.learning,
         tools=tuple(_used_tools(skill, replayer)),
         interface=_interface(skill, replayer),
-        duplicate_of=candidate.duplicate_of,
         replays=tuple(replays),
         varied=tuple(varied),
+        frozen_literals=candidate.frozen_literals,
         verifications=skill.provenance.verifications,
         distinct_verified_traces=candidate.distinct_verified_traces,
         explicit_save=candidate.explicit_save,
@@ -84,7 +91,7 @@ def _interface(skill: Skill, replayer: Replayer) -> InterfaceFindings:
             *lint_schema(skill.signature.input_schema),
             *lint_schema(skill.signature.output_schema),
         ),
-        faults=tuple(check_workflow(skill.workflow, replayer.snapshot)),
+        faults=tuple(check_workflow(skill.workflow, replayer.snapshot, skills=replayer.signatures)),
         unpinned=tuple(t for t, known in tools.items() if known and pinned.get(t) != known.contract_hash),
         calls_itself=any(node.skill and node.skill.name == skill.name for node in skill.workflow.nodes),
     )
@@ -93,48 +100,62 @@ def _interface(skill: Skill, replayer: Replayer) -> InterfaceFindings:
 async def _replayed(skill: Skill, replayer: Replayer) -> tuple[Skill, list[ReplayResult]]:
     """Return the skill with its volatile places marked, and the replays of its tests.
 
-    The first replay finds what differs between equal runs, when a second one differs there too.
+    A test that gives other outputs than recorded is run twice more: where those two differ too, or
+    only the moment differs, the place is volatile.
     """
     tests: list[ReplayTest] = []
     results: list[ReplayResult] = []
     for test in skill.tests:
-        first = await replayer.replay(skill, test)
-        if not first.passed and first.possible:
+        result = await replayer.replay(skill, test)
+        if not result.passed and result.possible:
             test = await _with_volatile(skill, test, replayer)
-            first = await replayer.replay(skill, test)
+            result = await replayer.replay(skill, test)
         tests.append(test)
-        results.append(first)
+        results.append(result)
     return skill.model_copy(update={"tests": tuple(tests)}), results
 
 
 async def _with_volatile(skill: Skill, test: ReplayTest, replayer: Replayer) -> ReplayTest:
-    one, two = await replayer.run(skill, test.inputs), await replayer.run(skill, test.inputs)
+    one = await replayer.run(skill, test.inputs, test.recorded)
+    two = await replayer.run(skill, test.inputs, test.recorded)
     if one.faults or two.faults:
         return test
-    places = volatile_pointers(one.trace.outputs or {}, two.trace.outputs or {})
-    return test.model_copy(update={"volatile": tuple(places)})
+    first, second = one.trace.outputs or {}, two.trace.outputs or {}
+    moments = [
+        place
+        for place in differences(test.outputs, second)
+        if is_moment(value_at(test.outputs, place)) and is_moment(value_at(second, place))
+    ]
+    volatile = dict.fromkeys((*test.volatile, *differences(first, second), *moments))
+    return test.model_copy(update={"volatile": tuple(volatile)})
 
 
 async def _varied(
     candidate: Candidate, skill: Skill, replayer: Replayer
 ) -> tuple[list[VariedRun], list[ReplayTest]]:
+    """Return runs on other inputs and the tests made of the good ones; the world's faults are no runs."""
     original = skill.tests[0]
     runs: list[VariedRun] = []
     tests: list[ReplayTest] = []
-    for variant in _chosen(candidate, skill, original):
-        done, test = await _run_variant(skill, original, variant, replayer, len(tests) + 1)
+    for variant in _chosen(candidate, skill, original)[:_MOST_VARIED_RUNS]:
+        run = await replayer.run(skill, variant.inputs, original.recorded)
+        if was_stopped_by_the_world(run):
+            continue
+        done = _judged(skill, original, variant, run, replayer)
         runs.append(done)
-        tests.extend([test] if test else [])
-        if done.is_good and _is_enough(runs, original):
-            break
+        if done.is_good:
+            tests.append(_test_of(variant, run, original, len(tests) + 1))
+            if _is_enough(runs, skill):
+                break
     return runs, tests
 
 
 def _chosen(candidate: Candidate, skill: Skill, original: ReplayTest) -> list[Variant]:
     """Return variants in the order they are tried: given examples, then each input in turn."""
     given = [
-        Variant(dict(example), ",".join(k for k in example if example[k] != original.inputs.get(k)))
+        Variant(dict(example), changed)
         for example in candidate.examples
+        if (changed := tuple(sorted(differing_inputs(original.inputs, example))))
     ]
     by_input = variants(original.inputs, skill.signature.input_schema)
     most = max((len(found) for found in by_input.values()), default=0)
@@ -142,34 +163,42 @@ def _chosen(candidate: Candidate, skill: Skill, original: ReplayTest) -> list[Va
     return [*given, *in_turn]
 
 
-def _is_enough(runs: Sequence[VariedRun], original: ReplayTest) -> bool:
+def differing_inputs(one: Mapping[str, JsonValue], two: Mapping[str, JsonValue]) -> set[str]:
+    """Return the names of the inputs in which two sets of inputs differ."""
+    return {
+        name
+        for name in one.keys() | two.keys()
+        if name not in one or name not in two or differences(one[name], two[name])
+    }
+
+
+def _is_enough(runs: Sequence[VariedRun], skill: Skill) -> bool:
     good = [run for run in runs if run.is_good]
     moved = {name for run in good if run.outputs_changed and len(run.changed) == 1 for name in run.changed}
-    return (len(good) >= 2 and moved >= set(original.inputs)) or len(runs) >= _VARIED_RUNS * max(
-        1, len(original.inputs)
-    )
+    return len(good) >= _ENOUGH_VARIED_RUNS and moved >= set(declared_inputs(skill.workflow))
 
 
-async def _run_variant(
-    skill: Skill, original: ReplayTest, variant: Variant, replayer: Replayer, number: int
-) -> tuple[VariedRun, ReplayTest | None]:
-    run = await replayer.run(skill, variant.inputs)
+def _judged(skill: Skill, original: ReplayTest, variant: Variant, run: Run, replayer: Replayer) -> VariedRun:
     detail = replayer.fault_of_output(skill, run)
-    differs = [
-        place
-        for place in volatile_pointers(original.outputs, run.trace.outputs or {})
-        if not any(place == known or place.startswith(f"{known}/") for known in original.volatile)
-    ]
-    varied = VariedRun(
+    outputs = run.trace.outputs or {}
+    moved = not detail and bool(differences(original.outputs, outputs, apart_from=original.volatile))
+    check_passed: bool | None = None
+    if skill.workflow.expect and not detail:
+        verdict = verify(run, skill.workflow, with_defaults(skill.workflow, variant.inputs), Checks())
+        check_passed = verdict.is_verified
+        detail = "; ".join(fault.message for fault in verdict.faults)
+    return VariedRun(
         inputs=variant.inputs,
-        changed=tuple(variant.changed.split(",")),
-        succeeded=not detail,
-        outputs_changed=not detail and bool(differs),
+        changed=variant.changed,
+        succeeded=not detail or check_passed is False,
+        outputs_changed=moved,
+        check_passed=check_passed,
         detail=detail,
     )
-    if detail:
-        return varied, None
-    return varied, ReplayTest(
+
+
+def _test_of(variant: Variant, run: Run, original: ReplayTest, number: int) -> ReplayTest:
+    return ReplayTest(
         name=f"varied_{number}",
         inputs=variant.inputs,
         outputs=run.trace.outputs or {},

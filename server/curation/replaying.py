@@ -1,33 +1,35 @@
 """Running a skill where nobody waits for the answer: fresh processes, nothing remembered.
 
 Every run is an episode of its own with activity `replay`: what costs and cannot be reset is
-refused there, by the one policy.
+refused there, by the one policy, and answered from what was recorded where a test has the call.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from catalog.connections import Connections
 from catalog.effects import Activity, EffectTable, Reset
-from catalog.result import CallOutcome
+from catalog.result import CallOutcome, CallSuccess
 from catalog.schema import problems
 from catalog.tools import Snapshot, ToolId
+from server.curation.differences import differences
+from server.execution.calls import Answer, Caller, CallRequest
 from server.execution.consent import NoConsent
 from server.execution.episode import Episode
 from server.execution.options import RunOptions
 from server.execution.run import Run, execute_workflow
 from server.execution.servers import ServerProcess
 from skills_store.evidence import ReplayResult
-from skills_store.skill import ReplayTest, Skill
+from skills_store.skill import RecordedCall, ReplayTest, Signature, Skill
 from skills_store.workflow.faults import Denied
 
-__all__ = ["Replayer", "volatile_pointers"]
+__all__ = ["Replayer", "was_stopped_by_the_world"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,31 @@ class _Fresh:
 
 
 @dataclass(frozen=True)
+class _Recorded:
+    """A caller that answers from a test's recorded calls what may never run again."""
+
+    inner: Caller
+    effects: EffectTable
+    recorded: Sequence[RecordedCall]
+
+    async def call(self, request: CallRequest) -> Answer:
+        """Return the inner answer, or the recorded one of an equal call that costs."""
+        effect = self.effects.effect(request.tool)
+        if effect.is_free or self.effects.reset_mode(request.tool.server) is not Reset.NONE:
+            return await self.inner.call(request)
+        for call in self.recorded:
+            if call.tool == request.tool and call.arguments == request.arguments and not _is_cut(call):
+                outcome = CallSuccess(structured=call.output, content=[], seconds=0.0)
+                return Answer(outcome, effect, from_memory=True, calls=0)
+        return await self.inner.call(request)
+
+
+def _is_cut(call: RecordedCall) -> bool:
+    """Return whether only the digest and a preview of an output were recorded."""
+    return isinstance(call.output, dict) and call.output.keys() == {"$digest", "size", "preview"}
+
+
+@dataclass(frozen=True)
 class Replayer:
     """Runs skills again, each time as if for the first time.
 
@@ -61,9 +88,19 @@ class Replayer:
     snapshot: Snapshot
     options: RunOptions
     fresh: frozenset[str] = frozenset()
+    signatures: Mapping[str, Signature] = field(default_factory=dict[str, Signature])
+    """Of the skills that the replayed one calls, by `name@version`."""
 
-    async def run(self, skill: Skill, inputs: Mapping[str, JsonValue]) -> Run:
-        """Return one run of a skill with nothing remembered from any other."""
+    async def run(
+        self, skill: Skill, inputs: Mapping[str, JsonValue], recorded: Sequence[RecordedCall] = ()
+    ) -> Run:
+        """Return one run of a skill with nothing remembered from any other.
+
+        Args:
+            skill: its workflow is run, whatever its state.
+            inputs: by its signature.
+            recorded: calls whose answers stand in where the tool may never run again.
+        """
         reset = {**dict.fromkeys(self.fresh, Reset.PROCESS), **self.effects.reset}
         effects = EffectTable(effects=self.effects.effects, reset=reset)
         servers = _Fresh(self.servers, self.fresh)
@@ -71,16 +108,20 @@ class Replayer:
         episode.set_plan(skill.workflow, self.options.skills)
         async with episode.candidate(Activity.REPLAY) as caller:
             return await execute_workflow(
-                skill.workflow, dict(inputs), caller, snapshot=self.snapshot, options=self.options
+                skill.workflow,
+                dict(inputs),
+                _Recorded(caller, effects, recorded),
+                snapshot=self.snapshot,
+                options=self.options,
             )
 
     async def replay(self, skill: Skill, test: ReplayTest) -> ReplayResult:
         """Return whether a test's inputs give its outputs again, volatile places left out."""
         started = time.perf_counter()
-        run = await self.run(skill, test.inputs)
+        run = await self.run(skill, test.inputs, test.recorded)
         seconds = time.perf_counter() - started
-        detail = difference(test, run)
-        impossible = any(isinstance(f, Denied) or f.evidence == "world" for f in run.faults)
+        detail = _difference(test, run)
+        is_refused = any(isinstance(fault, Denied) for fault in run.faults)
         return ReplayResult(
             test=test.name,
             inputs=test.inputs,
@@ -88,40 +129,27 @@ class Replayer:
             detail=detail,
             seconds=seconds,
             isolated=True,
-            possible=not impossible,
+            possible=not (is_refused or was_stopped_by_the_world(run)),
         )
 
     def fault_of_output(self, skill: Skill, run: Run) -> str:
         """Return what keeps a run from being a success by the skill's own signature, empty if nothing."""
         if run.faults:
             return "; ".join(fault.message for fault in run.faults)
-        if run.trace.outputs is None:
+        if run.result is None:
             return "no outputs"
-        wrong = problems(skill.signature.output_schema, dict(run.trace.outputs))
+        wrong = problems(skill.signature.output_schema, dict(run.result))
         return "; ".join(f"{problem.pointer}: {problem.message}" for problem in wrong)
 
 
-def difference(test: ReplayTest, run: Run) -> str:
+def was_stopped_by_the_world(run: Run) -> bool:
+    """Return whether a run failed by nothing but the world, and so says nothing of the skill."""
+    return bool(run.faults) and all(fault.evidence == "world" for fault in run.faults)
+
+
+def _difference(test: ReplayTest, run: Run) -> str:
     """Return how a run's outputs differ from a test's, empty when they are equal."""
     if run.faults:
         return "; ".join(fault.message for fault in run.faults)
-    places = [
-        place
-        for place in volatile_pointers(test.outputs, run.trace.outputs or {})
-        if not any(place == known or place.startswith(f"{known}/") for known in test.volatile)
-    ]
-    return f"outputs differ at {', '.join(places)}" if places else ""
-
-
-def volatile_pointers(one: JsonValue, two: JsonValue, pointer: str = "") -> list[str]:
-    """Return the places at which two values differ, the smallest that hold each difference."""
-    if one == two and type(one) is type(two):
-        return []
-    if isinstance(one, dict) and isinstance(two, dict) and one.keys() == two.keys():
-        return [place for key in one for place in volatile_pointers(one[key], two[key], f"{pointer}/{key}")]
-    if isinstance(one, list) and isinstance(two, list) and len(one) == len(two):
-        parts = enumerate(zip(one, two, strict=True))
-        return [place for i, (a, b) in parts for place in volatile_pointers(a, b, f"{pointer}/{i}")]
-    if isinstance(one, int | float) and isinstance(two, int | float) and one == two:
-        return []
-    return [pointer or "/"]
+    places = differences(test.outputs, run.trace.outputs or {}, apart_from=test.volatile)
+    return f"outputs differ at {', '.join(place or 'the top' for place in places)}" if places else ""

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from catalog.schema import is_valid, samples
 from catalog.tools import JsonSchema
+from server.planning.units import sibling_units
 
 __all__ = ["Variant", "variants"]
 
@@ -28,10 +29,10 @@ _PER_INPUT = 3
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Inputs that differ from the original in one input."""
+    """Inputs that differ from the original in the inputs that are named, one where it was made up."""
 
     inputs: dict[str, JsonValue]
-    changed: str
+    changed: tuple[str, ...]
 
 
 def variants(
@@ -41,6 +42,8 @@ def variants(
     per_input: int = _PER_INPUT,
 ) -> dict[str, list[Variant]]:
     """Return variants by input name; an empty list where no valid variant can be made up.
+
+    An input that the original leaves out is varied by giving it.
 
     Args:
         original: inputs of the verified run.
@@ -52,10 +55,10 @@ def variants(
     named = properties if isinstance(properties, dict) else {}
     return {
         name: [
-            Variant({**original, name: value}, name)
-            for value in _others(name, given, _part(named, name), (seen or {}).get(name, ()))[:per_input]
+            Variant({**original, name: value}, (name,))
+            for value in _others(name, original, _part(named, name), (seen or {}).get(name, ()))[:per_input]
         ]
-        for name, given in original.items()
+        for name in dict.fromkeys((*original, *named))
     }
 
 
@@ -64,7 +67,11 @@ def _part(named: Mapping[str, JsonValue], name: str) -> JsonSchema:
     return part if isinstance(part, dict) else {}
 
 
-def _others(name: str, value: JsonValue, schema: JsonSchema, seen: Sequence[JsonValue]) -> list[JsonValue]:
+def _others(
+    name: str, original: Mapping[str, JsonValue], schema: JsonSchema, seen: Sequence[JsonValue]
+) -> list[JsonValue]:
+    """Return other valid values of an input, each once; where it is left out, its default is none."""
+    value = original.get(name, schema.get("default"))
     found: list[JsonValue] = []
     for other in (*seen, *_made_up(name, value, schema)):
         if other != value and other not in found and (not schema or is_valid(schema, other)):
@@ -82,9 +89,13 @@ def _made_up(name: str, value: JsonValue, schema: JsonSchema) -> Iterator[JsonVa
         case bool():
             yield not value
         case int():
-            yield from (value + 1, value * 2, value + 7)
+            yield from (value + 1, value * 2, value + 7, value - 1, value // 2)
+            yield from samples(schema, seed=7, count=3) if schema else ()
         case float():
             yield from (value * 1.6, value + 1.5, value / 2)
+            yield from samples(schema, seed=7, count=3) if schema else ()
+        case str() if units := sibling_units(value):
+            yield from units
         case str():
             yield from _texts(name, value, schema)
         case list() if value:

@@ -1,0 +1,79 @@
+"""Proving a stored skill again: its replay tests in fresh processes, and what follows for a stale one."""
+
+from __future__ import annotations
+
+from catalog.tools import Snapshot
+from server.bank.context import Context
+from server.bank.drift import changed_pins
+from server.bank.publishing import refresh_published
+from server.bank.running import servers_of, signatures_of
+from server.curation.replaying import Replayer
+from server.reports import TestOutcome, TestReport
+from skills_store.skill import Skill
+
+__all__ = ["prove", "replayer"]
+
+
+def replayer(snapshot: Snapshot, context: Context, skill: Skill) -> Replayer:
+    """Return what runs a skill again; servers whose tools all are free run in fresh processes too."""
+    effects = context.config.effects
+    costly = {pin.tool.server for pin in skill.pins if not effects.effect(pin.tool).is_free}
+    started = {n for n, spec in context.config.servers.items() if spec.transport == "stdio"}
+    return Replayer(
+        servers=context.connections,
+        effects=effects,
+        snapshot=snapshot,
+        options=context.options(),
+        fresh=frozenset({pin.tool.server for pin in skill.pins} - costly) & started,
+        signatures=signatures_of(skill.workflow, context),
+    )
+
+
+async def prove(skill: Skill, context: Context) -> TestReport:
+    """Run a skill's replay tests again in fresh processes; a stale skill that passes is active again."""
+    snapshot = await context.snapshot(servers_of(skill.workflow, context))
+    runner = replayer(snapshot, context, skill)
+    results = [await runner.replay(skill, test) for test in skill.tests]
+    outcomes = tuple(
+        TestOutcome(name=r.test, passed=r.passed, detail=r.detail, seconds=r.seconds) for r in results
+    )
+    passed = bool(outcomes) and all(outcome.passed for outcome in outcomes)
+    if passed and skill.state == "stale":
+        skill = _reinstated(skill, snapshot, context)
+    return TestReport(name=skill.name, version=skill.version, passed=passed, tests=outcomes)
+
+
+def _reinstated(skill: Skill, snapshot: Snapshot, context: Context) -> Skill:
+    """Return the stale skill as active again, as a new version where a contract it pins has changed."""
+    reason = "verified again after a change upstream"
+    if changed_pins(skill, snapshot):
+        active = _pinned_anew(skill, snapshot, context).model_copy(
+            update={"state": "active", "reason": reason}
+        )
+        context.store.add_version(active, expected_head=_head_version(skill, context))
+    else:
+        active = context.store.move(
+            skill.name, skill.version, "active", reason=reason, by="system", at=context.clock()
+        )
+    refresh_published(context)
+    return active
+
+
+def _head_version(skill: Skill, context: Context) -> int:
+    head = context.store.head(skill.name)
+    return head.version if head is not None else skill.version
+
+
+def _pinned_anew(skill: Skill, snapshot: Snapshot, context: Context) -> Skill:
+    tools = {pin.tool: snapshot.get(pin.tool) for pin in skill.pins}
+    pins = tuple(
+        pin.model_copy(
+            update={"contract_hash": tool.contract_hash, "effect": context.config.effects.effect(tool.id)}
+        )
+        for pin in skill.pins
+        if (tool := tools[pin.tool]) is not None
+    )
+    latest = context.store.versions(skill.name)[-1].version
+    provenance = skill.provenance.model_copy(update={"parent_version": skill.version})
+    changes = {"version": latest + 1, "pins": pins, "provenance": provenance, "created_at": context.clock()}
+    return skill.model_copy(update=changes)

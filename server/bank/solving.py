@@ -1,0 +1,121 @@
+"""Solving a task in words: plans made without a model, each run and repaired until one is verified.
+
+All plans share one episode, so that what costs happens at most once for the whole task, whichever
+plan calls it, a skill that was tried first included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import anyio
+
+from server.bank.context import Context, allowing
+from server.bank.repairing import Repaired, checked_only, search_from, spent_at_once
+from server.bank.routing import DirectRun
+from server.bank.running import static_faults
+from server.evolution.evaluate import Evaluator
+from server.planning.deterministic import plan_deterministically
+from server.planning.view import World
+from server.planning.wanted import wanted_outputs
+from server.reports import RepairReport
+from server.requests import Budget, SolveRequest
+from skills_store.workflow.faults import Malformed
+from skills_store.workflow.model import Workflow
+
+__all__ = ["solve_task"]
+
+
+async def solve_task(
+    task: str, request: SolveRequest, context: Context, tried: DirectRun | None = None
+) -> Repaired:
+    """Plan a task without a model, run the plans and repair them, until one is verified.
+
+    Args:
+        task: in a person's words.
+        request: inputs, checks and budget.
+        context: the bank.
+        tried: a skill that was run first and failed, None when there was none.
+    """
+    started = anyio.current_time()
+    snapshot = context.known() if spent_at_once(request.budget) else await context.snapshot()
+    effects = allowing(context.config.effects, request.allow)
+    world = World(task, request.inputs, snapshot, effects, context.tool_index())
+    plans = plan_deterministically(world, wanted_outputs(request.checks))
+    if not plans:
+        return Repaired(_no_plan(task, context))
+    if spent := spent_at_once(request.budget):
+        checked = checked_only(plans[0], static_faults(plans[0], snapshot, context), spent)
+        return Repaired(checked.model_copy(update={"route": "dynamic"}))
+    if tried is None:
+        episode = context.episode(snapshot, effects)
+        episode.set_plan(plans[0], context.skill_workflow)
+    else:
+        episode = tried.episode
+    evaluator = Evaluator(world, request.checks, episode, context.options(task))
+    best, calls, candidates = await _first_right(plans, evaluator, request.budget, context)
+    report = best.report.model_copy(
+        update={
+            "calls": calls + (tried.report.calls if tried else 0),
+            "candidates": candidates,
+            "seconds": anyio.current_time() - started,
+            "route": "dynamic",
+            "route_reasons": _reasons(request, tried),
+        }
+    )
+    return replace(best, report=report)
+
+
+async def _first_right(
+    plans: list[Workflow], evaluator: Evaluator, budget: Budget, context: Context
+) -> tuple[Repaired, int, int]:
+    """Return the first plan that comes out right, else the best, with all calls and candidates spent."""
+    deadline = anyio.current_time() + budget.seconds
+    best: Repaired | None = None
+    calls = candidates = 0
+    for place, plan in enumerate(plans):
+        seconds = deadline - anyio.current_time()
+        left = _share(budget, seconds, calls, candidates, len(plans) - place)
+        if best is not None and spent_at_once(left):
+            break
+        found = await search_from(plan, evaluator, left, context)
+        calls, candidates = calls + found.report.calls, candidates + found.report.candidates
+        if best is None or _rank(found.report) > _rank(best.report):
+            best = found
+        if best.report.status in ("verified", "succeeded"):
+            break
+    assert best is not None
+    return best, calls, candidates
+
+
+def _share(budget: Budget, seconds: float, calls: int, candidates: int, plans_left: int) -> Budget:
+    """Return one plan's part of what is left: half for the most promising, all for the last."""
+    part = 1 if plans_left == 1 else 2
+    return Budget(
+        seconds=max(0.0, seconds) / part,
+        calls=max(0, -(-(budget.calls - calls) // part)),
+        candidates=max(0, -(-(budget.candidates - candidates) // part)),
+    )
+
+
+def _rank(report: RepairReport) -> tuple[bool, bool, int]:
+    return report.status == "verified", report.status == "succeeded", -len(report.faults)
+
+
+def _reasons(request: SolveRequest, tried: DirectRun | None) -> tuple[str, ...]:
+    if tried is not None:
+        why = "; ".join(fault.message for fault in tried.report.faults) or tried.report.status
+        return (*tried.report.route_reasons, f"it did not come out right: {why}", "so it was planned anew")
+    if request.route == "dynamic":
+        return ("asked for",)
+    if request.route == "seeded":
+        return ("this planner takes no skill as a seed: planned from scratch",)
+    return ("no active skill is this task's",)
+
+
+def _no_plan(task: str, context: Context) -> RepairReport:
+    there = "`skillbank doctor` lists the servers" if context.config.servers else "no server is configured"
+    message = f"no known tool fits the task {task!r}: {there}"
+    return RepairReport(
+        status="failed", outputs=None, workflow={}, faults=(Malformed(message=message),), route="dynamic"
+    )
