@@ -138,7 +138,9 @@ class Candidate:
             first = call.decide(Activity.FIRST_RUN)
             if first.verdict is Verdict.ASK:
                 consented = await self.shared.approvals.granted(call.request, call.effect, first.reason)
-                first = call.decide(Activity.FIRST_RUN, consented=consented)
+                if consented is False:
+                    return self._refused(call, "a person said no")
+                first = call.decide(Activity.FIRST_RUN, consented=consented is True)
             is_refused = first.verdict is not Verdict.RUN
             return self._unapproved(call, first.reason) if is_refused else None
         finally:

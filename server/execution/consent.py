@@ -1,7 +1,7 @@
 """Asks a person whether a call that is not free may happen.
 
 When consent is needed is the effect policy's word; how it is asked over MCP belongs to
-`server.surface`. An answer counts for one tool at one node, and for one episode.
+`server.surface`. An answer counts for one call as it was shown, and for one episode.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import anyio
 import anyio.to_thread
 import click
 
-from catalog.canonical import JsonValue
+from catalog.canonical import JsonValue, digest
 from catalog.effects import Effect
 from catalog.plain_text import plain_text
 from catalog.tools import ToolId
@@ -107,14 +107,17 @@ class Approvals:
 
     def __init__(self, consent: Consent) -> None:
         self._consent = consent
-        self._answers: dict[tuple[ToolId, str], bool] = {}
+        self._answers: dict[tuple[ToolId, str, str], bool | None] = {}
         self._asking = anyio.Lock()
 
-    async def granted(self, request: CallRequest, effect: Effect, reason: str) -> bool:
-        """Return whether a person lets a call happen, asking once for each tool and node."""
-        key = (request.tool, request.node)
+    async def granted(self, request: CallRequest, effect: Effect, reason: str) -> bool | None:
+        """Return a person's word on a call, None when nobody can be asked.
+
+        Asked once for each node, tool and arguments: a yes never covers what was not shown.
+        """
+        key = (request.tool, request.node, digest(request.arguments))
         async with self._asking:
             if key not in self._answers:
                 question = ConsentQuestion(request.tool, request.arguments, effect, reason)
-                self._answers[key] = await self._consent.ask(question) is True
+                self._answers[key] = await self._consent.ask(question)
             return self._answers[key]
