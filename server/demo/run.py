@@ -12,6 +12,7 @@ import anyio.to_thread
 from server.bank import Bank
 from server.demo.calling import call_as_client
 from server.demo.connecting import connect_client, serve_command
+from server.demo.judging import problems_of
 from server.demo.mending import mend_story
 from server.demo.narration import Narrator, open_narrator
 from server.demo.report import Called, DemoReport, StoryReport
@@ -21,8 +22,6 @@ from server.reports import ServerReport
 from server.wiring import open_bank
 
 __all__ = ["run_demo", "tell_demo"]
-
-_SERVERS_AT_LEAST = 4
 
 
 async def run_demo(as_json: bool = False, keep: Path | None = None, story: str | None = None) -> int:
@@ -56,7 +55,7 @@ async def tell_demo(narrator: Narrator, keep: Path | None = None, only: str | No
             servers = await _started(stage, bank, narrator)
             mended = [await _mended(stage, index, bank, narrator) for index in range(len(stage.stories))]
         tools, stories = await _called(stage, mended, narrator)
-        problems = _problems(stage, servers, stories, is_whole=only is None)
+        problems = problems_of(servers, stories, stage.skipped, is_whole=only is None)
         report = DemoReport(
             servers=servers,
             stories=stories,
@@ -104,26 +103,3 @@ async def _called(
 
 def _with_call(report: StoryReport, called: Called) -> StoryReport:
     return report.model_copy(update={"called": called})
-
-
-def _problems(
-    stage: Stage, servers: Sequence[ServerReport], stories: Sequence[StoryReport], *, is_whole: bool
-) -> tuple[str, ...]:
-    """Return why the demo is not ok."""
-    found = [f"server {s.name} is {s.status}: {'; '.join(s.problems)}" for s in servers if s.status != "ok"]
-    found += [f"{story.name}: {_problem(story)}" for story in stories if not story.right]
-    took_part = sum(server.status == "ok" for server in servers)
-    if is_whole and took_part < _SERVERS_AT_LEAST:
-        found.append(f"only {took_part} tool servers took part, {_SERVERS_AT_LEAST} are needed")
-    if not stories:
-        found += [f"{skipped.name} was skipped: {skipped.reason}" for skipped in stage.skipped]
-    return tuple(found)
-
-
-def _problem(story: StoryReport) -> str:
-    if story.status != "verified":
-        left = "; ".join(fault.message for fault in story.left)
-        return f"the repair ended {story.status}: {left}"
-    if story.skill_state != "active":
-        return f"the skill is {story.skill_state or 'not compiled'}: {story.skill_reason}"
-    return story.called.problem if story.called else "no client called it"
