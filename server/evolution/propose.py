@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from server.evolution.argument_faults import propose_argument_edits
-from server.evolution.node_edits import propose_bypass, propose_removal
 from server.evolution.order_faults import propose_order
 from server.evolution.proposal import Proposal, cheapest
 from server.evolution.reference_faults import propose_output_edits, propose_reference_edits
+from server.evolution.removals import propose_bypass, propose_removal
 from server.evolution.run_faults import propose_after_failure
 from server.evolution.silent_faults import propose_against_silence
 from server.evolution.tool_faults import propose_swaps

@@ -9,14 +9,14 @@ from pydantic import JsonValue
 
 from catalog.similarity import name_similarity
 from server.evolution.argument_faults import set_argument
-from server.evolution.node_edits import propose_producer
+from server.evolution.insertions import propose_producer
 from server.evolution.proposal import Proposal, propose_one
 from server.planning.leaves import Leaf
 from server.planning.sources import argument_sources, slot_of
-from server.planning.view import View
-from skills_store.workflow.edits import EditParameter
+from server.planning.view import View, references_in
+from skills_store.workflow.edits import Edit, EditParameter
 from skills_store.workflow.faults import DanglingReference, Malformed, MissingOutput
-from skills_store.workflow.model import Node
+from skills_store.workflow.model import Node, json_pointer
 from skills_store.workflow.references import (
     ExpressionError,
     Reference,
@@ -45,6 +45,10 @@ def propose_reference_edits(
     if reference is not None:
         for other, cost, because in _alternatives(view, node.id, reference, argument):
             changed = _replaced(value, reference, other)
+            everywhere = _everywhere(view, reference, other, because)
+            if len(everywhere) > 1:
+                yield Proposal(everywhere, cost)
+                cost += 0.2
             yield propose_one(set_argument(node, argument, changed, because), cost)
         if reference.root == "nodes" and view.workflow.node(reference.name) is None:
             position = view.workflow.index(node.id)
@@ -52,6 +56,20 @@ def propose_reference_edits(
     if inner == "":
         for source in argument_sources(slot_of(node, argument, view), view):
             yield propose_one(set_argument(node, argument, source.value, source.because), source.cost + 0.7)
+
+
+def _everywhere(view: View, reference: Reference, other: Reference, because: str) -> tuple[Edit, ...]:
+    """Return the edits that put one reference in the place of another throughout the workflow."""
+    edits: list[Edit] = []
+    for node in view.workflow.nodes:
+        for argument, value in node.arguments.items():
+            if any(found.reference == reference for found in references_in(value)) and node.id != other.name:
+                edits.append(set_argument(node, argument, _replaced(value, reference, other), because))
+    for name, value in view.workflow.outputs.items():
+        if any(found.reference == reference for found in references_in(value)) and other.root == "nodes":
+            changed = _replaced(value, reference, other)
+            edits.append(EditParameter(node=None, pointer=json_pointer(name), value=changed, because=because))
+    return tuple(edits)
 
 
 def _other_lists(view: View, node: Node, fault: DanglingReference | Malformed) -> Iterator[Proposal]:
@@ -79,7 +97,7 @@ def propose_output_edits(view: View, fault: ReferenceFault) -> Iterator[Proposal
     alternatives = _alternatives(view, None, reference or Reference("nodes", name, ""), name)
     for other, cost, because in alternatives:
         changed = _replaced(value, reference, other) if reference else str(other)
-        edit = EditParameter(node=None, pointer=f"/{name}", value=changed, because=because)
+        edit = EditParameter(node=None, pointer=json_pointer(name), value=changed, because=because)
         yield propose_one(edit, cost)
     if reference and reference.root == "nodes" and view.workflow.node(reference.name) is None:
         yield from propose_producer(view, reference.name, reference.pointer, len(view.workflow.nodes))

@@ -11,9 +11,10 @@ from pydantic import JsonValue
 from catalog.schema import types
 from catalog.similarity import name_similarity
 from server.evolution.argument_faults import set_argument
-from server.evolution.node_edits import propose_bypass, propose_removal
+from server.evolution.insertions import propose_handle
 from server.evolution.order_faults import propose_order, propose_waits
 from server.evolution.proposal import Proposal, propose_one
+from server.evolution.removals import propose_bypass, propose_removal
 from server.evolution.tool_faults import propose_swaps
 from server.planning.sources import argument_sources, fits, slot_of
 from server.planning.units import near_units, unit_spellings
@@ -54,6 +55,7 @@ def propose_after_failure(view: View, node: Node, fault: Fault) -> Iterator[Prop
     if any(word in lowered for word in _STATE_WORDS):
         yield from propose_waits(view, node, message)
         yield from propose_order(view, cost=0.8)
+        yield from propose_handle(view, node)
     yield from propose_removal(view, node, cost=0.3 if _is_free(view, node) else 2.0)
     yield from propose_bypass(view, node, cost=1.3)
     yield from swapped_values(view, node)

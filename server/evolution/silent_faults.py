@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 from catalog.similarity import name_similarity, text_similarity
 from server.evolution.argument_faults import set_argument
-from server.evolution.node_edits import propose_bypass, propose_step
+from server.evolution.gaps import propose_step
 from server.evolution.order_faults import propose_order
 from server.evolution.proposal import Proposal, propose_one
+from server.evolution.removals import propose_bypass
 from server.evolution.run_faults import other_spellings, swapped_values
 from server.evolution.tool_faults import remapped, same_arguments
 from server.planning.literals import mentions

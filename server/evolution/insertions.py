@@ -1,0 +1,181 @@
+"""Putting nodes in: missing producers of what is read, and openings of handles.
+
+Paper: EvoFlux (tool insertion). Differs: an inserted node arrives with its arguments and wired into
+the data flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from catalog.similarity import name_similarity, text_similarity, words
+from catalog.tools import Tool
+from server.evolution.proposal import Proposal, cheapest_combinations, propose_one
+from server.planning.leaves import leaves_of_schema, leaves_of_value
+from server.planning.literals import mentions
+from server.planning.sources import Source, analogous, argument_sources, fits, slot_of
+from server.planning.units import units_disagree
+from server.planning.view import View, argument_schema
+from skills_store.workflow.edits import EditParameter, InsertNode
+from skills_store.workflow.model import Node, json_pointer
+from skills_store.workflow.references import Reference, parse_reference
+
+__all__ = ["fillings", "propose_handle", "propose_producer"]
+
+OPENING = frozenset({"connect", "open", "begin", "start", "init", "login", "session"})
+"""Verbs of tools that give a handle."""
+
+_TOOLS = 8
+_FILLINGS = 24
+
+
+def propose_producer(
+    view: View, node_id: str, pointer: str, position: int, *, base_cost: float = 0.0
+) -> Iterator[Proposal]:
+    """Yield insertions of a node of this id whose output has this pointer.
+
+    Args:
+        view: the workflow in its world.
+        node_id: id the readers already use.
+        pointer: what they read in its output.
+        position: index the node is put at.
+        base_cost: added to every proposal.
+    """
+    scored = sorted(
+        ((_producer_cost(view, node_id, pointer, tool), tool) for tool in _producers(view, node_id)),
+        key=lambda pair: (pair[0], pair[1].id),
+    )
+    for tool_cost, tool in scored[:_TOOLS]:
+        bare = Node(id=node_id, tool=tool.id)
+        for filling, cost in fillings(view, bare, tool):
+            planned = bare.model_copy(update={"arguments": filling})
+            because = f"{node_id!r} is read and does not exist; {tool.id} can give it"
+            edit = InsertNode(planned=planned, position=position, because=because)
+            yield propose_one(edit, base_cost + tool_cost + 0.5 * cost)
+
+
+def _producers(view: View, node_id: str) -> list[Tool]:
+    used = [tool for node in view.workflow.nodes if (tool := view.tool(node))]
+    near = [tool for tool in view.world.snapshot if tool.id.server in {t.id.server for t in used}]
+    query = " ".join((*words(node_id), view.world.task))
+    found = [hit.tool for hit in view.world.index.search(query, limit=12)]
+    return list({tool.id: tool for tool in (*used, *near, *found)}.values())
+
+
+def _producer_cost(view: View, node_id: str, pointer: str, tool: Tool) -> float:
+    by_id = max(name_similarity(node_id, tool.id.tool), text_similarity(node_id, tool.description))
+    by_task = text_similarity(view.world.task, f"{tool.id.tool} {tool.description}")
+    used = any(node.tool == tool.id for node in view.workflow.nodes)
+    cost = 0.6 + 1.2 * (1 - by_id) + 0.8 * (1 - by_task) - (0.5 if used else 0.0)
+    gives = _gives(view, tool, pointer)
+    if gives is None:
+        return cost + 0.7
+    return cost - 0.6 if gives else cost + 2.5
+
+
+def _gives(view: View, tool: Tool, pointer: str) -> bool | None:
+    """Return whether the tool's output has a pointer; None when nothing is known of it."""
+    if tool.id in view.seen_tools:
+        return any(leaf.pointer == pointer for leaf in leaves_of_value(view.seen_tools[tool.id]))
+    if tool.output_schema and tool.output_schema.get("properties"):
+        return any(leaf.pointer == pointer for leaf in leaves_of_schema(tool.output_schema))
+    return True if not pointer else None
+
+
+def fillings(
+    view: View, bare: Node, tool: Tool, must_read: str | None = None
+) -> Iterator[tuple[dict[str, JsonValue], float]]:
+    """Yield the required arguments of a tool, filled, with the cost; like nodes are copied first.
+
+    Args:
+        view: the workflow in its world.
+        bare: the node without arguments.
+        tool: what it calls.
+        must_read: a reference that some argument has to be; None: no condition.
+    """
+    if must_read is None:
+        yield from _copies(view, tool)
+    required = tool.input_schema.get("required")
+    names = [str(name) for name in required] if isinstance(required, list) else []
+    choices: list[list[Source]] = [
+        [s for s in argument_sources(slot_of(bare, n, view), view, 8) if f".{bare.id}." not in str(s.value)]
+        for n in names
+    ]
+    for place in range(len(names)) if must_read is not None else (-1,):
+        slots = [
+            [Source(must_read, 0.1 * place, "")] if place == index and must_read else options
+            for index, options in enumerate(choices)
+        ]
+        if place >= 0 and not _could_be(view, must_read, tool, names[place]):
+            continue
+        for picked, cost in cheapest_combinations(slots, _FILLINGS if must_read is None else 5):
+            values = [source.value for source in picked]
+            repeated = len(values) - len({repr(value) for value in values})
+            arguments = dict(zip(names, values, strict=True))
+            yield arguments, cost + 0.8 * repeated + (1.5 if units_disagree(arguments) else 0.0)
+
+
+def _could_be(view: View, reference: str | None, tool: Tool, argument: str) -> bool:
+    """Return whether a seen value fits an argument; an unseen one might."""
+    if reference is None:
+        return True
+    parsed = parse_reference(reference)
+    schema = argument_schema(tool, argument)
+    if parsed.root == "inputs":
+        return fits(view.world.inputs.get(parsed.name), schema)
+    node = view.workflow.node(parsed.name)
+    leaves = [leaf for leaf in view.leaves(node) if leaf.pointer == parsed.pointer] if node else []
+    return not leaves or not leaves[0].seen or fits(leaves[0].value, schema)
+
+
+def _copies(view: View, tool: Tool) -> Iterator[tuple[dict[str, JsonValue], float]]:
+    """Yield the arguments of nodes that call the same tool, one source replaced by one nobody reads."""
+    for node in view.workflow.nodes:
+        if node.tool != tool.id or node.for_each is not None:
+            continue
+        for changed, cost in analogous(node.arguments, view):
+            if isinstance(changed, dict) and changed != node.arguments:
+                yield changed, cost
+
+
+def propose_handle(view: View, node: Node) -> Iterator[Proposal]:
+    """Yield the opening of what a failing node's literal handle should have come from.
+
+    Every node that holds the same literal in the same argument reads the new node instead. Where in
+    its output the handle stands is known only when the tool was seen; else the next fault says it.
+    """
+    for argument, value in node.arguments.items():
+        if not isinstance(value, str) or value.startswith("$") or mentions(view.world.task, value):
+            continue
+        holders = [other for other in view.workflow.nodes if other.arguments.get(argument) == value]
+        for tool in _openers(view, node):
+            yield from _opened(view, tool, argument, holders)
+
+
+def _openers(view: View, node: Node) -> list[Tool]:
+    server = node.tool.server if node.tool else ""
+    called = {other.tool for other in view.workflow.nodes}
+    tools = [tool for tool in view.world.snapshot.of_server(server) if tool.id not in called]
+    return [tool for tool in tools if set(words(tool.id.tool)) & OPENING][:3]
+
+
+def _opened(view: View, tool: Tool, argument: str, holders: list[Node]) -> Iterator[Proposal]:
+    taken = {node.id for node in view.workflow.nodes}
+    node_id = next(name for i in range(1, 100) if (name := f"opened_{i}") not in taken)
+    seen = leaves_of_value(view.seen_tools[tool.id]) if tool.id in view.seen_tools else []
+    places = [leaf.pointer for leaf in seen if leaf.key == argument] or [f"/{argument}"]
+    handle = str(Reference("nodes", node_id, places[0]))
+    bare = Node(id=node_id, tool=tool.id)
+    position = min(view.workflow.index(node.id) for node in holders)
+    because = f"{argument!r} names nothing that was opened; {tool.id} opens it"
+    for filling, cost in fillings(view, bare, tool):
+        insert = InsertNode(
+            planned=bare.model_copy(update={"arguments": filling}), position=position, because=because
+        )
+        reads = [
+            EditParameter(node=node.id, pointer=json_pointer(argument), value=handle, because=because)
+            for node in holders
+        ]
+        yield Proposal((insert, *reads), 0.5 + 0.5 * cost)

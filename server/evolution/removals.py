@@ -1,0 +1,48 @@
+"""Taking nodes out: those nobody reads, and needless steps in a chain.
+
+Paper: EvoFlux (tool removal). Differs: what read a removed node is healed, or the node stays; what
+costs is never taken out lightly, since its purpose is its effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from server.evolution.proposal import Proposal, propose_one
+from server.planning.view import View, references_in
+from skills_store.workflow.edits import RemoveNode
+from skills_store.workflow.model import Node
+from skills_store.workflow.references import Reference
+
+__all__ = ["propose_bypass", "propose_removal"]
+
+
+def propose_removal(view: View, node: Node, *, cost: float) -> Iterator[Proposal]:
+    """Yield the removal of a node nobody reads. A check it carries keeps it."""
+    if node in view.unused_nodes and not node.expect:
+        because = f"nothing reads {node.id!r}"
+        yield propose_one(RemoveNode(node=node.id, because=because), cost)
+
+
+def propose_bypass(view: View, node: Node, *, cost: float) -> Iterator[Proposal]:
+    """Yield removals of a node in a chain, its readers reading what it read."""
+    if node.expect:
+        return
+    readers = {
+        str(found.reference)
+        for found in view.all_references
+        if found.reference.root == "nodes" and found.reference.name == node.id
+    }
+    read = [found.reference for found in references_in([*node.arguments.values()])]
+    for source in dict.fromkeys(reference for reference in read if reference.root == "nodes"):
+        for rank, other in enumerate(_nearby(view, source)):
+            because = f"{node.id!r} adds nothing between {other} and its readers"
+            rewired = dict.fromkeys(readers, str(other))
+            yield propose_one(RemoveNode(node=node.id, rewired=rewired, because=because), cost + 0.25 * rank)
+
+
+def _nearby(view: View, source: Reference) -> list[Reference]:
+    """Return a reference and the other places of the same output, at most a handful."""
+    node = view.workflow.node(source.name)
+    others = [source.at(leaf.pointer) for leaf in view.leaves(node)] if node else []
+    return list(dict.fromkeys([source, *others]))[:6]
