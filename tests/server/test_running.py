@@ -1,0 +1,266 @@
+"""Checking and running a document: faults before anything runs, effects held to the policy."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from catalog.effects import Effect, Reset
+from catalog.testing import ScriptedServer, ScriptedTool, Vanish
+from server.execution.consent import GrantAll
+from server.reports import exit_code
+from server.requests import RepairRequest
+from server.verification import Checks
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def adding(node, document):
+    return document(
+        node("sum", "calculator/add", {"a": "$inputs.a", "b": 2}),
+        outputs={"sum": "$nodes.sum.output#/result"},
+        inputs={"a": {"type": "number"}},
+    )
+
+
+@pytest.fixture
+def saving(node, document):
+    return document(
+        node("save", "notes/save_note", {"text": "$inputs.text"}),
+        outputs={"count": "$nodes.save.output#/count"},
+        inputs={"text": {"type": "string"}},
+    )
+
+
+def kinds(report):
+    return [fault.kind for fault in report.faults]
+
+
+@pytest.mark.parametrize(
+    "written", [dict, json.dumps, lambda d: json.dumps(d).encode()], ids=["value", "text", "bytes"]
+)
+async def test_a_document_runs_however_it_is_given(open_desk, adding, written):
+    async with open_desk() as desk:
+        report = await desk.bank.run(written(adding), {"a": 1}, Checks())
+        kept = desk.store.trace(report.trace_id)
+    assert (report.status, report.outputs, report.calls) == ("succeeded", {"sum": 3}, 1)
+    assert exit_code(report.status, report.faults) == 0
+    assert (kept.status, kept.steps) == ("succeeded", report.trace)
+
+
+@pytest.mark.parametrize(
+    ("document", "pointer", "said"),
+    [
+        pytest.param(b"\xff{", "", "not JSON", id="bytes-that-are-no-text"),
+        pytest.param("{", "", "not JSON", id="cut-off"),
+        pytest.param('{"name": NaN}', "", "not JSON", id="not-a-number"),
+        pytest.param("[1]", "", "valid", id="a-list"),
+        pytest.param(
+            {"name": "x", "inputs": {}, "nodes": [], "outputs": {}, "retries": 3},
+            "/retries",
+            "unknown field",
+            id="unknown-field",
+        ),
+        pytest.param(
+            {"name": "x", "inputs": {}, "nodes": [{"id": "A!"}], "outputs": {}},
+            "/nodes/0/id",
+            "match",
+            id="bad-id",
+        ),
+    ],
+)
+async def test_what_is_no_workflow_gets_faults_with_pointers(open_desk, document, pointer, said):
+    async with open_desk() as desk:
+        ran = await desk.bank.run(document, {}, Checks())
+        checked = await desk.bank.check(document)
+    assert ran.status == "failed"
+    assert ran.faults == checked.faults
+    assert (pointer, True) in [(fault.pointer, said in fault.message) for fault in ran.faults]
+    assert {fault.kind for fault in ran.faults} == {"malformed"}
+
+
+async def test_a_document_nested_without_end_is_malformed(open_desk):
+    async with open_desk() as desk:
+        report = await desk.bank.run("[" * 100_000, {}, Checks())
+    assert (report.status, kinds(report)) == ("failed", ["malformed"])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "kind", "pointer"),
+    [
+        pytest.param({}, "missing_argument", "/inputs", id="missing"),
+        pytest.param({"a": "many"}, "invalid_argument", "/inputs/a", id="of-the-wrong-type"),
+        pytest.param({"a": 1, "b": 2}, "unexpected_argument", "/inputs/b", id="unknown"),
+    ],
+)
+async def test_wrong_inputs_are_faults_and_nothing_runs(open_desk, adding, inputs, kind, pointer):
+    async with open_desk() as desk:
+        report = await desk.bank.run(adding, inputs, Checks())
+        assert desk.count() == 0
+    assert (report.status, report.trace_id) == ("failed", None)
+    assert [(fault.kind, fault.pointer) for fault in report.faults] == [(kind, pointer)]
+
+
+async def test_an_input_left_out_takes_its_default(open_desk, node, document):
+    adding = document(
+        node("sum", "calculator/add", {"a": "$inputs.a", "b": 2}),
+        outputs={"sum": "$nodes.sum.output#/result"},
+        inputs={"a": {"type": "number", "default": 40}},
+        expect=["inputs.a == `40`"],
+    )
+    async with open_desk() as desk:
+        report = await desk.bank.run(adding, {}, Checks())
+    assert (report.status, report.outputs) == ("verified", {"sum": 42})
+
+
+async def test_static_faults_keep_a_document_from_running(open_desk, adding):
+    adding["nodes"][0]["arguments"]["b"] = "two"
+    async with open_desk() as desk:
+        report = await desk.bank.run(adding, {"a": 1}, Checks())
+        checked = await desk.bank.check(adding)
+        assert desk.count() == 0
+    assert [(f.kind, f.pointer) for f in report.faults] == [("invalid_argument", "/nodes/0/arguments/b")]
+    assert checked.faults == report.faults
+    assert exit_code(report.status, report.faults) == 1
+
+
+class TestWhatCosts:
+    async def test_is_not_called_without_consent(self, open_desk, saving):
+        async with open_desk() as desk:
+            report = await desk.bank.run(saving, {"text": "a"}, Checks())
+            assert desk.count("save_note") == 0
+        assert (report.status, kinds(report)) == ("needs_approval", ["denied"])
+        assert exit_code(report.status, report.faults) == 3
+        (fault,), (held,) = report.faults, report.not_repeated
+        assert fault.arguments == {"text": "a"}
+        assert (held.node, str(held.tool), held.effect) == ("save", "notes/save_note", Effect.WRITE)
+        assert "notes/save_note" in held.allow
+
+    async def test_runs_once_where_it_is_allowed(self, open_desk, saving):
+        async with open_desk() as desk:
+            report = await desk.bank.run(saving, {"text": "a"}, Checks(), allow=("notes/save_*",))
+            assert desk.count("save_note") == 1
+        assert (report.status, report.outputs, report.not_repeated) == ("succeeded", {"count": 1}, ())
+
+    async def test_runs_where_a_person_consents(self, open_desk, saving):
+        async with open_desk() as desk:
+            report = await desk.bank.run(saving, {"text": "a"}, Checks(), consent=GrantAll())
+            assert desk.count("save_note") == 1
+        assert report.status == "succeeded"
+
+    async def test_runs_in_a_process_of_its_own_where_the_server_can_be_reset(self, open_desk, saving):
+        async with open_desk(reset={"notes": Reset.PROCESS}) as desk:
+            for _ in range(2):
+                report = await desk.bank.run(saving, {"text": "a"}, Checks())
+                assert (report.status, report.outputs) == ("succeeded", {"count": 1})
+
+    async def test_allow_that_names_no_tool_is_a_misuse(self, open_desk, saving):
+        async with open_desk() as desk:
+            with pytest.raises(ValueError, match="SERVER/TOOL"):
+                await desk.bank.run(saving, {"text": "a"}, Checks(), allow=("save_note",))
+
+
+@pytest.mark.parametrize(
+    ("checks", "status"),
+    [
+        pytest.param(Checks(("output.sum == `3`",)), "verified", id="holds"),
+        pytest.param(Checks(("output.sum == `4`",)), "failed", id="does-not-hold"),
+        pytest.param(Checks(("output.total == `3`",)), "failed", id="names-nothing"),
+        pytest.param(Checks(schema={"properties": {"sum": {"type": "string"}}}), "failed", id="schema"),
+        pytest.param(Checks(), "succeeded", id="none"),
+    ],
+)
+async def test_the_status_says_who_was_asked(open_desk, adding, checks, status):
+    async with open_desk() as desk:
+        report = await desk.bank.run(adding, {"a": 1}, checks)
+        assert desk.store.trace(report.trace_id).status == status
+    assert report.status == status
+    assert len(report.verifications) == len(checks.assertions) + (checks.schema is not None)
+
+
+async def test_only_world_faults_exit_with_four(open_desk, node, document):
+    gone = ScriptedServer([ScriptedTool("look", [Vanish()])])
+    looking = document(node("look", "away/look"), outputs={"seen": "$nodes.look.output"})
+    async with open_desk({"away": gone}, effects={"away": {"*": Effect.PURE}}) as desk:
+        report = await desk.bank.run(looking, {}, Checks())
+    assert (report.status, kinds(report)) == ("failed", ["server_unavailable"])
+    assert exit_code(report.status, report.faults) == 4
+
+
+async def test_large_outputs_are_shown_in_full_and_stored_by_digest(open_desk, node, document):
+    big = "x" * 50_000
+    server = ScriptedServer([ScriptedTool("big", [{"text": big}])])
+    reading = document(node("big", "s/big"), outputs={"text": "$nodes.big.output#/text"})
+    async with open_desk({"s": server}, effects={"s": {"*": Effect.PURE}}) as desk:
+        report = await desk.bank.run(reading, {}, Checks())
+        kept = desk.store.trace(report.trace_id)
+    assert report.outputs == {"text": big}
+    assert kept.outputs["text"].keys() == {"$digest", "size", "preview"}
+
+
+class TestServersThatAreAway:
+    async def test_a_server_that_was_never_reached_is_named_and_its_tools_are_not_unknown(
+        self, open_desk, node, document
+    ):
+        calling = document(node("n", "broken/look"), outputs={"seen": "$nodes.n.output"})
+        async with open_desk({"broken": ScriptedServer(_refuses)}) as desk:
+            report = await desk.bank.run(calling, {}, Checks())
+            checked = await desk.bank.check(calling, connect=True)
+        assert kinds(report) == kinds(checked) == ["server_unavailable"]
+        assert report.faults[0].pointer == "/nodes/0/tool"
+        assert "server 'broken' cannot be reached" in report.faults[0].message
+        assert exit_code(report.status, report.faults) == 4
+
+    async def test_check_without_connecting_says_how_to_get_to_know_it(self, open_desk, adding):
+        async with open_desk() as desk:
+            unseen = await desk.bank.check(adding)
+            seen = await desk.bank.check(adding, connect=True)
+            again = await desk.bank.check(adding)
+        assert [fault.kind for fault in unseen.faults] == ["unknown_tool"]
+        assert "--connect" in unseen.warnings[0]
+        assert seen.faults == again.faults == seen.warnings == again.warnings == ()
+
+    async def test_a_server_that_is_not_configured_is_said_to_be_none(self, open_desk, node, document):
+        calling = document(node("n", "other/look"), outputs={"seen": "$nodes.n.output"})
+        async with open_desk() as desk:
+            report = await desk.bank.check(calling)
+        assert [fault.kind for fault in report.faults] == ["unknown_tool"]
+        assert "skillbank add other" in report.warnings[0]
+
+
+def _refuses():
+    raise RuntimeError("it does not start")
+
+
+class TestSkillNodes:
+    async def test_a_workflow_calls_a_kept_skill_by_its_version(self, open_desk, adding, document):
+        async with open_desk() as desk:
+            await _kept(desk, adding)
+            report = await desk.bank.run(_calling_skill(document, 1), {}, Checks())
+        assert (report.status, report.outputs) == ("succeeded", {"sum": 5})
+
+    @pytest.mark.parametrize("version", [2, 1], ids=["no-such-version", "retired"])
+    async def test_a_version_that_may_not_be_called_is_a_static_fault(
+        self, open_desk, adding, document, version
+    ):
+        async with open_desk() as desk:
+            await _kept(desk, adding)
+            await desk.bank.retire("add_two", "no longer wanted")
+            report = await desk.bank.run(_calling_skill(document, version), {}, Checks())
+        assert kinds(report) == ["dangling_reference"]
+        assert report.faults[0].pointer == "/nodes/0/skill"
+
+
+async def _kept(desk, adding):
+    request = RepairRequest(inputs={"a": 1}, checks=Checks(("output.sum == `3`",)), save="add_two")
+    report = await desk.bank.repair(adding, request)
+    assert report.skill_state == "active", report.skill_reason
+
+
+def _calling_skill(document, version):
+    return document(
+        {"id": "inner", "skill": {"name": "add_two", "version": version}, "arguments": {"a": 3}},
+        outputs={"sum": "$nodes.inner.output#/sum"},
+    )
