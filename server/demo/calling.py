@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from server.demo.report import Called
 from server.demo.stories import HeldOutCall, Story
+from server.progress import Progress, ProgressListener, ignore_progress
 from skills_store.workflow.assertions import check_assertion
 
 __all__ = ["ClientSession", "call_as_client"]
@@ -30,20 +31,26 @@ class ClientSession:
     called: dict[str, Called]
 
 
-async def call_as_client(command: Sequence[str], stories: Sequence[Story], log: Path) -> ClientSession:
+async def call_as_client(
+    command: Sequence[str],
+    stories: Sequence[Story],
+    log: Path,
+    progress: ProgressListener = ignore_progress,
+) -> ClientSession:
     """Start a server over stdio, list its tools, and call the skill of each story.
 
     Args:
         command: starts the server.
         stories: whose skills are called, with their held-out arguments.
         log: where the server's words to stderr go.
+        progress: told of every call.
     """
     program, *arguments = command
     with log.open("w", encoding="utf-8") as errors:
         transport = stdio_client(StdioServerParameters(command=program, args=arguments), errlog=errors)
         try:
             async with Client(transport, read_timeout_seconds=_TIMEOUT_SECONDS) as client:
-                return await _session(client, stories)
+                return await _session(client, stories, progress)
         except ExceptionGroup as group:
             lost, defect = group.split((MCPError, OSError))
             if lost is None or defect is not None:
@@ -53,11 +60,12 @@ async def call_as_client(command: Sequence[str], stories: Sequence[Story], log: 
     return _unanswered(stories, f"our server did not answer; its last words: {_last_line(log)}")
 
 
-async def _session(client: Client, stories: Sequence[Story]) -> ClientSession:
+async def _session(client: Client, stories: Sequence[Story], progress: ProgressListener) -> ClientSession:
     tools = {tool.name for tool in (await client.list_tools()).tools}
     called: dict[str, Called] = {}
     for story in stories:
         if story.name in tools:
+            progress(Progress("call", f"{story.name} with other arguments"))
             called[story.name] = await _called(client, story)
         else:
             called[story.name] = _wrong(story.call, f"{story.name} is not in tools/list")

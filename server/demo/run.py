@@ -94,8 +94,8 @@ async def _called(
     """Call every skill as a client of our own server, and put the answers into the reports."""
     command = serve_command(stage.settings)
     with narrator.progress() as listener:
-        listener(Progress("serve", "calling the new tools as a client of skillbank serve"))
-        session = await call_as_client(command, stage.stories, stage.log_path)
+        listener(Progress("serve", "connecting to skillbank serve as a client would"))
+        session = await call_as_client(command, stage.stories, stage.log_path, listener)
     stories = tuple(_with_call(report, session.called[report.name]) for report in mended)
     narrator.tell_calls(command, session.tools, stories)
     return session.tools, stories

@@ -47,7 +47,7 @@ def test_every_story_ends_in_a_tool_that_answers_a_client_right(tmp_path: Path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc to find processes")
-@pytest.mark.parametrize("moment", ["repair", "admit", "serve"])
+@pytest.mark.parametrize("moment", ["repair", "admit", "call"])
 def test_an_interrupt_leaves_no_process(tmp_path: Path, moment: str):
     environment = {**os.environ, "HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
     command = [*DEMO, "--story", "sales_by_region"]
