@@ -66,16 +66,20 @@ def _dearer(proposals: Sequence[Proposal], cost: float) -> list[Proposal]:
 
 def _first_faulty(view: View, faults: Sequence[Fault]) -> Node | None:
     faulty = {fault.node for fault in faults}
-    depth = {node.id: _depth(view, node.id, frozenset()) for node in view.workflow.nodes}
-    ordered = sorted(view.workflow.nodes, key=lambda n: (depth[n.id], view.workflow.index(n.id)))
+    depths: dict[str, int] = {}
+    for node in view.workflow.nodes:
+        _measure(view, node.id, depths)
+    ordered = sorted(view.workflow.nodes, key=lambda n: (depths[n.id], view.workflow.index(n.id)))
     return next((node for node in ordered if node.id in faulty), None)
 
 
-def _depth(view: View, node_id: str, seen: frozenset[str]) -> int:
-    if node_id in seen:
-        return 0
-    before = view.edges.get(node_id, frozenset())
-    return 1 + max((_depth(view, i, seen | {node_id}) for i in before), default=0)
+def _measure(view: View, node_id: str, depths: dict[str, int]) -> int:
+    """Return the length of the longest chain that ends in a node; each node is measured once."""
+    if node_id not in depths:
+        depths[node_id] = 0  # met again before it is known only in a cycle
+        before = sorted(view.edges.get(node_id, ()))
+        depths[node_id] = 1 + max((_measure(view, i, depths) for i in before), default=0)
+    return depths[node_id]
 
 
 def _for_node(view: View, node: Node, faults: Sequence[Fault]) -> Iterator[Proposal]:
