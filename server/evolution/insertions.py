@@ -29,6 +29,7 @@ OPENING = frozenset({"connect", "open", "begin", "start", "init", "login", "sess
 
 _TOOLS = 8
 _FILLINGS = 24
+_LONGEST_ID = 64
 
 
 def propose_producer(
@@ -43,6 +44,8 @@ def propose_producer(
         position: index the node is put at.
         base_cost: added to every proposal.
     """
+    if len(node_id) > _LONGEST_ID:
+        return
     scored = sorted(
         ((_producer_cost(view, node_id, pointer, tool), tool) for tool in _producers(view, node_id)),
         key=lambda pair: (pair[0], pair[1].id),
