@@ -57,7 +57,6 @@ class Evaluator:
     async def evaluate(self, candidate: Candidate) -> Evaluation:
         """Return what became of a candidate. The first one of a search is the base, run in full."""
         static = check_workflow(candidate.workflow, self.world.snapshot)
-        before = self.episode.calls
         is_base = candidate.parent is None
         if any(isinstance(fault, Cycle | OverLimit) for fault in static):
             return self._without_run(candidate.workflow, static)
@@ -72,7 +71,7 @@ class Evaluator:
                 options=self.options,
             )
         self._remember(candidate.workflow, run)
-        return self._judged(candidate.workflow, static, run, self.episode.calls - before)
+        return self._judged(candidate.workflow, static, run)
 
     def _held(self, is_base: bool) -> EffectTable:
         """Return the effects by which calls are held back; the base may use its own processes."""
@@ -100,7 +99,7 @@ class Evaluator:
         fitness = Fitness(False, 0.0, 0.0, 0.0, _rule_score(workflow, static, ()))
         return Evaluation("static_faults", tuple(static), fitness, None, None, {}, 0, unmet)
 
-    def _judged(self, workflow: Workflow, static: list[Fault], run: Run, calls: int) -> Evaluation:
+    def _judged(self, workflow: Workflow, static: list[Fault], run: Run) -> Evaluation:
         verdict = verify(run, workflow, dict(self.world.inputs), self.checks)
         faults = _merged(static, verdict)
         fine = verdict.status in ("verified", "succeeded") and not static
@@ -108,7 +107,8 @@ class Evaluator:
         ran = not static and run.trace.outputs is not None and not run.faults
         status = "verified" if fine else "static_faults" if static else "executed" if ran else "failed"
         unmet = 0.0 if fine else _unmet(workflow, faults, run)
-        return Evaluation(status, faults, fitness, verdict, run.trace, dict(run.outputs), calls, unmet)
+        outputs = dict(run.outputs)
+        return Evaluation(status, faults, fitness, verdict, run.trace, outputs, run.trace.calls, unmet)
 
 
 def _merged(static: list[Fault], verdict: Verdict) -> tuple[Fault, ...]:
