@@ -123,7 +123,10 @@ class _Search:
 
     async def _tidy(self) -> None:
         best = self.strategy.best
-        async for record in tidied(best, self.strategy.base, self.evaluator):
+        if self.spent() or not best.candidate.edits:
+            return
+        known = {record.candidate.id for record in self.records}
+        async for record in tidied(best, self.strategy.base, self.evaluator, known):
             self.records.append(record)
             self.strategy.tell(record.candidate, record.evaluation, final=True)
             if self.spent():

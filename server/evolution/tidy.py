@@ -6,7 +6,7 @@ a write that nobody reads has its purpose in itself.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 
 from pydantic import JsonValue
 
@@ -27,26 +27,41 @@ __all__ = ["tidied"]
 _BONUS = 0.01
 
 
-async def tidied(best: Record, base: Workflow, evaluator: Evaluator) -> AsyncIterator[Record]:
-    """Yield tidier verified candidates, each built on the one before; nothing when none is tidier."""
-    current = best
+async def tidied(
+    best: Record, base: Workflow, evaluator: Evaluator, known: Collection[str]
+) -> AsyncIterator[Record]:
+    """Yield every candidate that was tried; one that verifies is tidier than all before it.
+
+    Args:
+        best: verified.
+        base: what its edits start from.
+        evaluator: of the search.
+        known: ids of candidates that were evaluated already, and are not again.
+    """
+    current, seen = best, set(known)
     for edit in reversed(best.candidate.edits):
         kept = tuple(other for other in current.candidate.edits if other is not edit)
-        record = await _tried(current, base, kept, evaluator)
-        if record is not None:
-            current = record
+        if record := await _tried(current, base, kept, evaluator, seen):
+            current = _tidier(current, record)
             yield record
-    for edits in _improvements(evaluator.view(current.candidate, current.evaluation)):
-        record = await _tried(current, base, (*current.candidate.edits, *edits), evaluator)
-        if record is not None:
-            current = record
-            yield record
+    before = None
+    while before is not current:
+        before = current
+        for edits in _improvements(evaluator.view(current.candidate, current.evaluation)):
+            longer = (*current.candidate.edits, *edits)
+            if record := await _tried(current, base, longer, evaluator, seen):
+                current = _tidier(current, record)
+                yield record
+
+
+def _tidier(current: Record, record: Record) -> Record:
+    return record if record.evaluation.status == "verified" else current
 
 
 async def _tried(
-    current: Record, base: Workflow, edits: tuple[Edit, ...], evaluator: Evaluator
+    current: Record, base: Workflow, edits: tuple[Edit, ...], evaluator: Evaluator, seen: set[str]
 ) -> Record | None:
-    """Return the record of the base under these edits when it verifies as well."""
+    """Return the record of the base under these edits, None when they are refused or lead to a known one."""
     workflow = base
     try:
         for edit in edits:
@@ -59,11 +74,13 @@ async def _tried(
         edits=edits,
         last=edits[-1:],
         parent=current.candidate.id,
-        cost=max(0.0, current.candidate.cost - _BONUS),
+        cost=current.candidate.cost - _BONUS,
         depth=current.candidate.depth,
     )
-    evaluation = await evaluator.evaluate(candidate)
-    return Record(candidate, evaluation) if evaluation.status == "verified" else None
+    if candidate.id in seen:
+        return None
+    seen.add(candidate.id)
+    return Record(candidate, await evaluator.evaluate(candidate))
 
 
 def _improvements(view: View) -> Iterator[Sequence[Edit]]:
