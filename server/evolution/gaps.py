@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from catalog.similarity import text_similarity, words
-from catalog.tools import Tool
-from server.evolution.insertions import fillings
+from catalog.tools import JsonSchema, Tool
+from server.evolution.insertions import Fixed, fillings
 from server.evolution.proposal import Proposal
 from server.planning.leaves import leaves_of_schema, leaves_of_value
 from server.planning.literals import mentions
 from server.planning.view import View, references_in
 from skills_store.workflow.edits import Edit, EditParameter, InsertNode
 from skills_store.workflow.model import Node, json_pointer
-from skills_store.workflow.references import Reference
+from skills_store.workflow.references import Reference, parse_reference
 
 __all__ = ["propose_step"]
 
@@ -88,18 +89,29 @@ def _step_between(view: View, tool: Tool, gap: _Gap, base_cost: float) -> Iterat
     taken = {node.id for node in view.workflow.nodes}
     node_id = next(name for i in range(1, 100) if (name := f"step_{i}") not in taken)
     leaf = _result_pointer(view, tool)
-    if leaf is None:
-        return
+    base_cost += 0.0 if leaf is not None else 0.6
+    source = partial(_could_be, view, parse_reference(gap.source))
     bare = Node(id=node_id, tool=tool.id)
-    for filling, cost in fillings(view, bare, tool, must_read=gap.source):
+    for filling, cost in fillings(view, bare, tool, Fixed(gap.source, source)):
         planned = bare.model_copy(update={"arguments": filling})
         reader = view.workflow.index(gap.reader) if gap.reader else len(view.workflow.nodes)
         because = f"a step may be missing after {gap.source}"
         edits: tuple[Edit, ...] = (
             InsertNode(planned=planned, position=reader, because=because),
-            EditParameter(node=gap.reader, pointer=gap.pointer, value=str(Reference("nodes", node_id, leaf))),
+            EditParameter(
+                node=gap.reader, pointer=gap.pointer, value=str(Reference("nodes", node_id, leaf or ""))
+            ),
         )
         yield Proposal(edits, base_cost + 0.4 * cost)
+
+
+def _could_be(view: View, reference: Reference, schema: JsonSchema) -> bool:
+    """Return whether a seen value suits a schema; an unseen one might."""
+    if reference.root == "inputs":
+        return fits(view.world.inputs.get(reference.name), schema)
+    node = view.workflow.node(reference.name)
+    leaves = [leaf for leaf in view.leaves(node) if leaf.pointer == reference.pointer] if node else []
+    return not leaves or not leaves[0].seen or fits(leaves[0].value, schema)
 
 
 def _result_pointer(view: View, tool: Tool) -> str | None:

@@ -6,12 +6,14 @@ the data flow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
 from pydantic import JsonValue
 
 from catalog.similarity import name_similarity, text_similarity, words
-from catalog.tools import Tool
+from catalog.tools import JsonSchema, Tool
 from server.evolution.proposal import Proposal, cheapest_combinations, propose_one
 from server.planning.leaves import leaves_of_schema, leaves_of_value
 from server.planning.literals import mentions
@@ -20,9 +22,9 @@ from server.planning.units import units_disagree
 from server.planning.view import View, argument_schema
 from skills_store.workflow.edits import EditParameter, InsertNode
 from skills_store.workflow.model import Node, json_pointer
-from skills_store.workflow.references import Reference, parse_reference
+from skills_store.workflow.references import Reference
 
-__all__ = ["fillings", "propose_handle", "propose_producer"]
+__all__ = ["Fixed", "fillings", "propose_handle", "propose_producer"]
 
 OPENING = frozenset({"connect", "open", "begin", "start", "init", "login", "session"})
 """Verbs of tools that give a handle."""
@@ -46,17 +48,37 @@ def propose_producer(
     """
     if len(node_id) > _LONGEST_ID:
         return
-    scored = sorted(
-        ((_producer_cost(view, node_id, pointer, tool), tool) for tool in _producers(view, node_id)),
-        key=lambda pair: (pair[0], pair[1].id),
-    )
-    for tool_cost, tool in scored[:_TOOLS]:
+    because = f"{node_id!r} is read and does not exist"
+    for tool_cost, tool in _ranked(view, node_id, pointer):
         bare = Node(id=node_id, tool=tool.id)
         for filling, cost in fillings(view, bare, tool):
             planned = bare.model_copy(update={"arguments": filling})
-            because = f"{node_id!r} is read and does not exist; {tool.id} can give it"
-            edit = InsertNode(planned=planned, position=position, because=because)
+            edit = InsertNode(planned=planned, position=position, because=f"{because}; {tool.id} can give it")
             yield propose_one(edit, base_cost + tool_cost + 0.5 * cost)
+    for source, item in _unread_lists(view):
+        for tool_cost, tool in _ranked(view, node_id, ""):
+            bare = Node(id=node_id, tool=tool.id, for_each=source)
+            for filling, cost in fillings(view, bare, tool, Fixed("$item", partial(fits, item))):
+                planned = bare.model_copy(update={"arguments": filling})
+                edit = InsertNode(planned=planned, position=position, because=f"{because}; one for each item")
+                yield propose_one(edit, base_cost + tool_cost + 0.3 + 0.5 * cost)
+
+
+def _unread_lists(view: View) -> Iterator[tuple[str, JsonValue]]:
+    """Yield references to lists that nobody reads, with their first item."""
+    for name in view.unused_inputs:
+        value = view.world.inputs[name]
+        if isinstance(value, list) and value:
+            yield f"$inputs.{name}", value[0]
+    for node in view.unused_nodes:
+        for leaf in view.leaves(node):
+            if isinstance(leaf.value, list) and leaf.value:
+                yield str(Reference("nodes", node.id, leaf.pointer)), leaf.value[0]
+
+
+def _ranked(view: View, node_id: str, pointer: str) -> list[tuple[float, Tool]]:
+    scored = [(_producer_cost(view, node_id, pointer, tool), tool) for tool in _producers(view, node_id)]
+    return sorted(scored, key=lambda pair: (pair[0], pair[1].id))[:_TOOLS]
 
 
 def _producers(view: View, node_id: str) -> list[Tool]:
@@ -87,8 +109,16 @@ def _gives(view: View, tool: Tool, pointer: str) -> bool | None:
     return True if not pointer else None
 
 
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A value that some argument of an inserted node has to be, and which schemas it suits."""
+
+    value: str
+    suits: Callable[[JsonSchema], bool]
+
+
 def fillings(
-    view: View, bare: Node, tool: Tool, must_read: str | None = None
+    view: View, bare: Node, tool: Tool, fixed: Fixed | None = None
 ) -> Iterator[tuple[dict[str, JsonValue], float]]:
     """Yield the required arguments of a tool, filled, with the cost; like nodes are copied first.
 
@@ -96,41 +126,34 @@ def fillings(
         view: the workflow in its world.
         bare: the node without arguments.
         tool: what it calls.
-        must_read: a reference that some argument has to be; None: no condition.
+        fixed: what one of the arguments has to be; None: no condition.
     """
-    if must_read is None:
-        yield from _copies(view, tool)
     required = tool.input_schema.get("required")
     names = [str(name) for name in required] if isinstance(required, list) else []
-    choices: list[list[Source]] = [
-        [s for s in argument_sources(slot_of(bare, n, view), view, 8) if f".{bare.id}." not in str(s.value)]
-        for n in names
-    ]
-    for place in range(len(names)) if must_read is not None else (-1,):
-        slots = [
-            [Source(must_read, 0.1 * place, "")] if place == index and must_read else options
-            for index, options in enumerate(choices)
-        ]
-        if place >= 0 and not _could_be(view, must_read, tool, names[place]):
-            continue
-        for picked, cost in cheapest_combinations(slots, _FILLINGS if must_read is None else 5):
-            values = [source.value for source in picked]
-            repeated = len(values) - len({repr(value) for value in values})
-            arguments = dict(zip(names, values, strict=True))
-            yield arguments, cost + 0.8 * repeated + (1.5 if units_disagree(arguments) else 0.0)
+    choices = [_choices(view, bare, name) for name in names]
+    if fixed is None:
+        yield from _copies(view, tool)
+        yield from _combined(names, choices, _FILLINGS)
+        return
+    for place, name in enumerate(names):
+        if fixed.suits(argument_schema(tool, name)):
+            slots = [*choices[:place], [Source(fixed.value, 0.1 * place, "")], *choices[place + 1 :]]
+            yield from _combined(names, slots, _FILLINGS // 2)
 
 
-def _could_be(view: View, reference: str | None, tool: Tool, argument: str) -> bool:
-    """Return whether a seen value fits an argument; an unseen one might."""
-    if reference is None:
-        return True
-    parsed = parse_reference(reference)
-    schema = argument_schema(tool, argument)
-    if parsed.root == "inputs":
-        return fits(view.world.inputs.get(parsed.name), schema)
-    node = view.workflow.node(parsed.name)
-    leaves = [leaf for leaf in view.leaves(node) if leaf.pointer == parsed.pointer] if node else []
-    return not leaves or not leaves[0].seen or fits(leaves[0].value, schema)
+def _choices(view: View, bare: Node, name: str) -> list[Source]:
+    sources = argument_sources(slot_of(bare, name, view), view, 8)
+    return [source for source in sources if f".{bare.id}." not in str(source.value)]
+
+
+def _combined(
+    names: list[str], choices: list[list[Source]], limit: int
+) -> Iterator[tuple[dict[str, JsonValue], float]]:
+    for picked, cost in cheapest_combinations(choices, limit):
+        values = [source.value for source in picked]
+        repeated = len(values) - len({repr(value) for value in values})
+        arguments = dict(zip(names, values, strict=True))
+        yield arguments, cost + 0.8 * repeated + (1.5 if units_disagree(arguments) else 0.0)
 
 
 def _copies(view: View, tool: Tool) -> Iterator[tuple[dict[str, JsonValue], float]]:

@@ -17,7 +17,7 @@ from server.evolution.proposal import Proposal, propose_one
 from server.evolution.removals import propose_bypass, propose_removal
 from server.evolution.tool_faults import propose_swaps
 from server.planning.sources import argument_sources, fits, slot_of
-from server.planning.units import near_units, unit_spellings
+from server.planning.units import near_units, unit_spellings, units_disagree
 from server.planning.view import View, argument_schema
 from skills_store.workflow.faults import Fault
 from skills_store.workflow.model import Node
@@ -105,11 +105,16 @@ def _other_values(
     if isinstance(value, str) and not value.startswith("$"):
         for rank, spelling in enumerate(other_spellings(value)):
             edit = set_argument(node, argument, spelling, f"{spelling!r} is another spelling of {value!r}")
-            yield propose_one(edit, base_cost + 0.4 + 0.05 * rank)
+            yield propose_one(edit, base_cost + 0.4 + 0.05 * rank + _unit_cost(node, argument, spelling))
     for source in argument_sources(slot, view):
         if source.value != value:
             edit = set_argument(node, argument, source.value, source.because)
-            yield propose_one(edit, base_cost + 0.5 + source.cost)
+            cost = base_cost + 0.5 + source.cost + _unit_cost(node, argument, source.value)
+            yield propose_one(edit, cost)
+
+
+def _unit_cost(node: Node, argument: str, value: JsonValue) -> float:
+    return 1.0 if units_disagree({**node.arguments, argument: value}) else 0.0
 
 
 def _plain(text: str) -> str:
