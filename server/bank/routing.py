@@ -13,7 +13,7 @@ from server.progress import Progress
 from server.reports import RepairReport
 from server.requests import SolveRequest
 from skills_store.utility import Use
-from skills_store.workflow.faults import Malformed
+from skills_store.workflow.faults import Denied, Malformed
 
 __all__ = ["DirectRun", "no_direct_skill", "run_directly"]
 
@@ -27,8 +27,9 @@ class DirectRun:
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing is gained by a plan: it came out right, or waits for a person's word."""
-        return self.report.status in ("verified", "succeeded", "needs_approval")
+        """Whether nothing is gained by a plan: it came out right, or is a person's to decide."""
+        is_denied = any(isinstance(fault, Denied) for fault in self.report.faults)
+        return is_denied or self.report.status in ("verified", "succeeded")
 
 
 async def run_directly(task: str, request: SolveRequest, context: Context) -> DirectRun | None:
