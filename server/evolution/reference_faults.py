@@ -43,7 +43,8 @@ def propose_reference_edits(
     value = node.arguments[argument]
     reference = _reference(fault, value)
     if reference is not None:
-        for other, cost, because in _alternatives(view, node.id, reference, argument):
+        guesses = _guesses(view, node.id, reference, fault)
+        for other, cost, because in (*guesses, *_alternatives(view, node.id, reference, argument)):
             changed = _replaced(value, reference, other)
             everywhere = _everywhere(view, reference, other, because)
             if len(everywhere) > 1:
@@ -76,7 +77,7 @@ def _other_lists(view: View, node: Node, fault: DanglingReference | Malformed) -
     reference = _reference(fault, node.for_each)
     if reference is None:
         return
-    for other, cost, because in _alternatives(view, node.id, reference, node.id):
+    for other, cost, because in _alternatives(view, node.id, reference, node.id, of_lists=True):
         changed = _replaced(node.for_each, reference, other)
         yield propose_one(
             EditParameter(node=node.id, pointer="", value=changed, mapped=True, because=because), cost
@@ -94,8 +95,9 @@ def propose_output_edits(view: View, fault: ReferenceFault) -> Iterator[Proposal
     name = parts[1]
     value = view.workflow.outputs[name]
     reference = _reference(fault, value)
+    guesses = _guesses(view, None, reference, fault) if reference else ()
     alternatives = _alternatives(view, None, reference or Reference("nodes", name, ""), name)
-    for other, cost, because in alternatives:
+    for other, cost, because in (*guesses, *alternatives):
         changed = _replaced(value, reference, other) if reference else str(other)
         edit = EditParameter(node=None, pointer=json_pointer(name), value=changed, because=because)
         yield propose_one(edit, cost)
@@ -137,8 +139,17 @@ def _replaced(value: JsonValue, reference: Reference, other: Reference) -> JsonV
         return str(other)
 
 
+def _guesses(
+    view: View, node_id: str | None, reference: Reference, fault: ReferenceFault
+) -> Iterator[tuple[Reference, float, str]]:
+    """Yield what a malformed reference was read as, when it is a reference to a known node."""
+    is_known = reference.root == "nodes" and view.workflow.node(reference.name) is not None
+    if isinstance(fault, Malformed) and is_known and reference.name != node_id:
+        yield reference, 0.1, f"it most likely means {reference}"
+
+
 def _alternatives(
-    view: View, node_id: str | None, reference: Reference, slot: str
+    view: View, node_id: str | None, reference: Reference, slot: str, *, of_lists: bool = False
 ) -> Iterator[tuple[Reference, float, str]]:
     if reference.root == "inputs":
         yield from _other_inputs(view, reference)
@@ -151,6 +162,8 @@ def _alternatives(
         for leaf in view.leaves(node):
             other = Reference("nodes", node.id, leaf.pointer)
             if other == reference or (leaf.value is None and leaf.seen):
+                continue
+            if of_lists and leaf.types and "array" not in leaf.types:
                 continue
             cost = by_node + _pointer_cost(reference, leaf, slot) + (0.4 if exists and not same else 0.0)
             cost -= 0.4 if node in view.unused_nodes else 0.0
