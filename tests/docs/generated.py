@@ -17,8 +17,11 @@ from mcp.types import Tool
 from pydantic import BaseModel
 
 from catalog.effects import Activity, Effect, Reset, Verdict, decide
+from server.bench.relay_bench import RelayBenchReport
+from server.bench.repair_report import RepairBenchReport
 from server.cli.answers import AddedServer, InitReport
 from server.cli.app import app
+from server.demo.report import DemoReport
 from server.execution.options import MAX_FOR_EACH, MAX_SKILL_DEPTH
 from server.reports import (
     CheckReport,
@@ -42,13 +45,16 @@ from skills_store.workflow.faults import Fault, TimeoutFault, ToolError
 from skills_store.workflow.functions import BoundedFunctions
 from skills_store.workflow.limits import Limits
 
-__all__ = ["DOCUMENTS", "PROJECT", "REGIONS", "commands", "replaced"]
+__all__ = ["ANSWERS", "DOCUMENTS", "PACKAGES", "PROJECT", "REGIONS", "commands", "replaced"]
 
 PROJECT = Path(__file__).parents[2]
 DOCUMENTS = PROJECT / "docs"
 PACKAGES = ("catalog", "skills_store", "server")
 
-_ANSWERS: dict[str, type[BaseModel]] = {
+ANSWERS: dict[str, type[BaseModel]] = {
+    "bench repair": RepairBenchReport,
+    "bench relay": RelayBenchReport,
+    "demo": DemoReport,
     "init": InitReport,
     "add": AddedServer,
     "doctor": DoctorReport,
@@ -116,7 +122,7 @@ def _tool_id(text: str) -> Any:
 
 
 def _json_keys() -> str:
-    rows = [(f"`{name}`", _keys(model)) for name, model in sorted(_ANSWERS.items())]
+    rows = [(f"`{name}`", _keys(model)) for name, model in sorted(ANSWERS.items())]
     rows.append(("any, when it could not be carried out", _keys(ErrorReport)))
     return _table(("command", "keys of `--json`"), rows)
 
@@ -340,7 +346,9 @@ def _claim(text: str) -> tuple[str, str]:
 def _plain(text: str) -> str:
     words = re.sub(r"(; )?(DESIGN|facts) §[^);]*", "", " ".join(text.split()))
     sentence = _first_sentence(words.replace(" ()", ""))
-    return sentence.removesuffix(".") + ")" * (sentence.count("(") - sentence.count(")"))
+    missing = sentence.count("(") - sentence.count(")")
+    bare = sentence.removesuffix(".")
+    return bare + ")" * missing if missing > 0 else bare[: len(bare) + missing]
 
 
 REGIONS: dict[str, dict[str, Callable[[], str]]] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
-from generated import PROJECT, commands
+from generated import ANSWERS, PROJECT, commands
 from reading import PAGES, blocks, command_lines
 
 from server.cli.app import app
@@ -63,6 +63,11 @@ def test_every_command_is_shown_somewhere():
     shown = [" ".join(words) for _, words in LINES]
     missing = [name for name, _ in commands() if not any(line.startswith(name) for line in shown)]
     assert missing == []
+
+
+def test_the_keys_of_every_json_answer_are_documented():
+    answered = {name.removesuffix(" repair").removesuffix(" relay") for name in ANSWERS}
+    assert {name for name, _ in commands()} - answered == {"serve"}
 
 
 def test_the_readme_has_the_two_commands_that_ci_takes_from_it():
