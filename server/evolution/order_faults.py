@@ -120,5 +120,5 @@ def propose_waits(view: View, node: Node, message: str) -> Iterator[Proposal]:
 
 def _speaks_of(message: str, other: Node) -> bool:
     named = set(re.findall(r"\w{4,}", message.lower()))
-    written = set(re.findall(r"\w{4,}", json.dumps(other.arguments).lower()))
+    written = set(re.findall(r"\w{4,}", json.dumps([*other.arguments.values()]).lower()))
     return bool(named & written)
