@@ -17,12 +17,12 @@ from tests.worlds import NUMBER, TEXT, node, snapshot_of, takes, view_of, weathe
 
 INTEGER = {"type": "integer"}
 TOOLS = (
-    ScriptedTool("wait", {}, takes(seconds=INTEGER)),
-    ScriptedTool("order", {}, takes(items={"type": "array", "items": TEXT})),
-    ScriptedTool("switch", {}, takes(active={"type": "boolean"})),
-    ScriptedTool("copy", {}, takes(source=TEXT, destination=TEXT)),
-    ScriptedTool("mode", {}, takes(level={"type": "string", "enum": ["low", "medium", "high"]})),
-    ScriptedTool("measure", {}, takes(width=NUMBER, height=NUMBER)),
+    ScriptedTool("wait", [{}], takes(seconds=INTEGER)),
+    ScriptedTool("order", [{}], takes(items={"type": "array", "items": TEXT})),
+    ScriptedTool("switch", [{}], takes(active={"type": "boolean"})),
+    ScriptedTool("copy", [{}], takes(source=TEXT, destination=TEXT)),
+    ScriptedTool("mode", [{}], takes(level={"type": "string", "enum": ["low", "medium", "high"]})),
+    ScriptedTool("measure", [{}], takes(width=NUMBER, height=NUMBER)),
 )
 WORLD = world_of(snapshot=snapshot_of(s=TOOLS))
 
@@ -185,7 +185,7 @@ def test_taking_an_argument_out_costs_more_while_another_is_missing():
 
 
 def test_names_that_a_pointer_would_misread_are_escaped():
-    slash = ScriptedTool("odd", {}, takes(**{"a/b": NUMBER, "til~de": NUMBER}))
+    slash = ScriptedTool("odd", [{}], takes(**{"a/b": NUMBER, "til~de": NUMBER}))
     planned = workflow(node("n", "s/odd", {"a_b": 1, "til~de": "x"}), outputs={"o": "$nodes.n.output"})
     view = view_of(planned, world=world_of(snapshot=snapshot_of(s=[slash])))
     pointers = {
@@ -196,7 +196,7 @@ def test_names_that_a_pointer_would_misread_are_escaped():
 
 
 def test_a_literal_that_looks_like_a_reference_is_escaped():
-    tool = ScriptedTool("pay", {}, takes(currency={"type": "string", "enum": ["$", "€"]}))
+    tool = ScriptedTool("pay", [{}], takes(currency={"type": "string", "enum": ["$", "€"]}))
     planned = workflow(node("n", "s/pay", {"currency": "dollar"}), outputs={"o": "$nodes.n.output"})
     view = view_of(planned, world=world_of(snapshot=snapshot_of(s=[tool])))
     values = [edit.value for p in proposals(view, "n") for edit in p.edits if isinstance(edit, EditParameter)]

@@ -56,7 +56,7 @@ def test_a_dangling_pointer_leads_to_the_like_named_key(pointer: str, outputs: d
 
 
 def test_a_dangling_reference_deep_inside_a_value_is_changed_where_it_stands():
-    tool = ScriptedTool("sum", {}, takes(request={"type": "object"}))
+    tool = ScriptedTool("sum", [{}], takes(request={"type": "object"}))
     world = world_of(inputs={"city": "Oslo"}, snapshot=snapshot_of(weather=WEATHER, s=[tool]))
     request = {"values": ["$nodes.now.output#/temp_f", 2], "note": "keep {me}"}
     planned = workflow(
@@ -173,7 +173,7 @@ def test_a_wait_for_an_unknown_node_is_dropped_and_the_others_stay():
 
 
 def test_the_list_of_a_mapped_node_is_read_from_where_it_is():
-    lister = ScriptedTool("list", {}, takes(), gives(cities={"type": "array", "items": TEXT}, total=NUMBER))
+    lister = ScriptedTool("list", [{}], takes(), gives(cities={"type": "array", "items": TEXT}, total=NUMBER))
     world = world_of(snapshot=snapshot_of(weather=WEATHER, s=[lister]))
     planned = workflow(
         node("all", "s/list"),
