@@ -111,6 +111,10 @@ class EffectTable:
 def decide(effect: Effect, reset: Reset, activity: Activity, *, consented: bool = False) -> Decision:
     """Return what may happen to one call: the table of `CONTRACTS`, Effects, and nothing else.
 
+    Differs: a pure tool of a resettable server runs on the shared connection, since no state of any
+    process can change its answer, and only a replay asks for a fresh one; what reads or writes there
+    runs in the candidate's own.
+
     Args:
         effect: class of the tool.
         reset: reset mode of its server.
@@ -119,14 +123,15 @@ def decide(effect: Effect, reset: Reset, activity: Activity, *, consented: bool 
     """
     if activity is Activity.CLIENT_CALL:
         return Decision(Verdict.RUN, "a client's own call: its approval governs")
+    is_remembered = activity not in (Activity.RETRY, Activity.REPLAY)
+    if effect is Effect.PURE and (reset is Reset.NONE or activity is not Activity.REPLAY):
+        return Decision(Verdict.RUN, "pure: same answer in any process, may repeat", memoise=is_remembered)
     if reset is not Reset.NONE:
         return Decision(
-            Verdict.ISOLATE,
-            f"{reset.value} restores the server: every tool of it runs in a process of its own",
-            memoise=effect is Effect.PURE,
+            Verdict.ISOLATE, f"{reset.value} restores the server: it runs in a process of its own"
         )
     if effect.is_free:
-        return Decision(Verdict.RUN, f"{effect.value} may repeat", memoise=activity is not Activity.RETRY)
+        return Decision(Verdict.RUN, f"{effect.value} may repeat", memoise=is_remembered)
     return _decide_costly(effect, activity, consented=consented)
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from pydantic import JsonValue
 
+from catalog.search import Hit
 from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema, Tool
 from server.planning.leaves import json_type
+from server.planning.literals import task_literals
 from server.planning.sources import Slot, argument_sources
 from server.planning.view import View, World, argument_schema
 from skills_store.workflow.model import Node, Workflow
@@ -42,38 +44,66 @@ def plan_deterministically(world: World, wanted: Sequence[str], *, limit: int = 
         wanted: names of the outputs the caller will look at; empty: one output `result`.
         limit: most plans to return.
     """
-    drafts = [_draft(world, tools, wanted) for tools in _tool_chains(world)]
-    kept = {draft.workflow.model_dump_json(): draft for draft in drafts}
+    drafts = [_draft(world, steps, wanted) for steps in _chains(world)]
+    kept = {draft.workflow.model_dump_json(): draft for draft in reversed(drafts)}
     return [d.workflow for d in sorted(kept.values(), key=lambda d: d.cost)[:limit]]
 
 
-def _tool_chains(world: World) -> Iterator[tuple[Tool, ...]]:
-    whole = [hit.tool for hit in world.index.search(world.task, limit=5)]
-    for tool in whole:
-        yield (tool,)
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A tool for a part of the task, with what its distance from those words costs."""
+
+    tool: Tool
+    said: str
+    cost: float
+
+
+def _chains(world: World) -> Iterator[tuple[_Step, ...]]:
+    """Yield single tools for the whole task, and tools in a row for its clauses."""
+    for step in _steps(world, world.task, 6):
+        yield (step,)
     clauses = [part.strip() for part in _CLAUSES.split(world.task) if len(words(part)) > 1]
-    if len(clauses) < 2:
-        return
-    found = [
-        [hit.tool for hit in world.index.search(clause, limit=_TOOLS_PER_CLAUSE)] for clause in clauses[:4]
-    ]
-    for chain in product(*[options for options in found if options]):
-        if len(chain) > 1:
-            yield tuple(chain)
+    found = [steps for clause in clauses[:4] if (steps := _steps(world, clause, _TOOLS_PER_CLAUSE))]
+    if len(found) > 1:
+        yield from product(*found)
 
 
-def _draft(world: World, tools: Sequence[Tool], wanted: Sequence[str]) -> _Draft:
-    empty = Workflow(name="plan", inputs=_inputs_schema(world), nodes=(), outputs={})
-    workflow, cost = empty, 0.35 * len(tools)
-    for tool in tools:
-        node, added = _filled(View(world, workflow), _fresh_id(workflow, tool), tool)
+def _steps(world: World, said: str, limit: int) -> list[_Step]:
+    return [_Step(hit.tool, said, _distance(world, hit)) for hit in world.index.search(_wording(said), limit)]
+
+
+def _wording(task: str) -> str:
+    """Return a task without the values it states: they say nothing of the tool."""
+    values = [x for x in task_literals(task) if x.kind not in ("word", "name", "symbol")]
+    for literal in reversed(values):
+        task = f"{task[: literal.start]} {task[literal.end :]}"
+    return task
+
+
+def _distance(world: World, hit: Hit) -> float:
+    return 2.5 * (1 - hit.score) + (0.0 if world.effect(hit.tool.id).is_free else 0.8)
+
+
+def _draft(world: World, steps: Sequence[_Step], wanted: Sequence[str]) -> _Draft:
+    workflow = Workflow(name="plan", inputs=_inputs_schema(world), nodes=(), outputs={})
+    cost = 0.35 * len(steps) + sum(step.cost for step in steps) / len(steps)
+    for step in steps:
+        part = replace(world, task=step.said)
+        node, added = _filled(View(part, workflow), _fresh_id(workflow, step.tool), step.tool)
         workflow = workflow.model_copy(update={"nodes": (*workflow.nodes, node)})
         cost += added
     view = View(world, workflow)
-    cost += 0.5 * len(view.unused_inputs)
+    cost += 0.5 * len(view.unused_inputs) + 0.5 * _unsaid(world, workflow)
     cost += 0.4 * sum(1 for node in workflow.nodes[:-1] if node in view.unused_nodes)
     outputs: dict[str, JsonValue] = {name: _output(view, name) for name in wanted or ("result",)}
     return _Draft(workflow.model_copy(update={"outputs": outputs}), cost)
+
+
+def _unsaid(world: World, workflow: Workflow) -> int:
+    """Return how many values of the task no argument has."""
+    given = [value for node in workflow.nodes for value in node.arguments.values()]
+    stated = [literal.value for literal in world.literals if literal.kind not in ("word", "name", "symbol")]
+    return sum(value not in given and value not in world.inputs.values() for value in stated)
 
 
 def _filled(view: View, node_id: str, tool: Tool) -> tuple[Node, float]:

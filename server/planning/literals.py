@@ -28,11 +28,14 @@ _PATTERNS: tuple[tuple[TaskLiteralKind, re.Pattern[str]], ...] = (
     ("time", re.compile(r"\b(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?\b")),
     ("zone", re.compile(r"\b(?:[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+(?:/[A-Z][A-Za-z_]+)?|UTC|GMT)\b")),
     ("path", re.compile(r"(?<![\w/])(?:~|\.{1,2})?/[\w./~-]*\w|\b[\w-]+(?:/[\w.-]+)*\.[a-z][a-z0-9]{1,4}\b")),
-    ("number", re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w]*\d)")),
+    (
+        "number",
+        re.compile(r"(?<![\w.])(?<!\w-)-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w]*\d)"),
+    ),
     (
         "symbol",
         re.compile(
-            r"\b(?:[A-Z]{1,3}\d+:[A-Z]{1,3}\d+|[A-Z]{2,}[A-Z0-9]*\d*|[A-Za-z]+\d[\w]*|[a-z]+(?:_[a-z0-9]+)+)\b"
+            r"\b(?:[A-Z]{1,3}\d+:[A-Z]{1,3}\d+|[A-Z]{2,}(?:-?\d+)?[A-Z0-9]*|[A-Za-z]+\d[\w]*|[a-z]+(?:_[a-z0-9]+)+)\b"
         ),
     ),
     ("name", re.compile(r"(?<=[\w,;] )[A-Z][a-z]+(?: [A-Z][a-z]+)*\b")),

@@ -17,6 +17,7 @@ from catalog.schema import is_valid, types
 from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema
 from server.planning.leaves import Leaf, json_type
+from server.planning.literals import TaskLiteral
 from server.planning.units import unit_kind, unit_spellings
 from server.planning.view import View, argument_schema, references_in
 from skills_store.workflow.model import Node
@@ -25,6 +26,20 @@ from skills_store.workflow.references import Reference, escape_literal, map_refe
 __all__ = ["Slot", "Source", "analogous", "argument_sources", "fits", "input_reference", "slot_of"]
 
 _LIKE = 0.6
+_WHOLE_TASK = frozenset({"query", "question", "prompt", "request", "instruction"})
+_SOURCES = frozenset({"from", "source", "src", "old", "start", "begin", "first", "origin", "input"})
+_TARGETS = frozenset({"to", "target", "dest", "destination", "new", "end", "stop", "last", "output", "into"})
+_ASKED_BY: dict[str, frozenset[str]] = {
+    "zone": frozenset({"zone", "timezone", "tz"}),
+    "time": frozenset({"time", "hour", "clock"}),
+    "date": frozenset({"date", "day", "datetime"}),
+    "path": frozenset({"path", "file", "filename", "filepath", "folder", "directory", "repo", "repository"}),
+    "url": frozenset({"url", "uri", "link", "href", "address"}),
+    "email": frozenset({"email", "mail", "recipient", "address"}),
+    "quoted": frozenset({"text", "data", "content", "message", "string", "query", "expression"}),
+}
+"""Which words of an argument's name ask for which kind of literal."""
+
 _GENERIC = frozenset({"result", "value", "output", "data", "text", "answer", "content", "results"})
 
 
@@ -231,19 +246,39 @@ def _listed_tokens(text: str) -> list[str]:
 def _from_task(slot: Slot, view: View) -> Iterator[Source]:
     wanted = types(slot.schema)
     is_unit = "unit" in words(slot.argument)
-    for literal in view.world.literals:
+    literals = [literal for literal in view.world.literals if literal.kind != "word"]
+    for literal in literals:
         if reference := input_reference(literal.value, view):
             if fits(literal.value, slot.schema):
                 yield Source(reference, 1.0, f"the task says {literal.text!r}, which is an input")
             continue
-        if literal.kind == "word" and not (is_unit and "string" in wanted):
-            continue
         if not fits(literal.value, slot.schema) or (literal.kind == "number" and "string" in wanted):
             continue
-        cost = 1.2 if literal.kind != "word" else 1.9
+        alike = [other.start for other in literals if other.kind == literal.kind]
+        place = alike.index(literal.start)
+        cost = _kind_cost(literal, slot) + _direction_cost(slot, place, len(alike)) + 0.02 * place
         yield Source(escape_literal(literal.value), cost, f"the task says {literal.text!r}")
     if is_unit and "string" in wanted:
-        yield from _units_of(view)
+        yield from _units_of(slot, view)
+    if "string" in wanted and set(words(slot.argument)) & _WHOLE_TASK and view.world.task:
+        yield Source(escape_literal(view.world.task), 1.5, "the task as it is said")
+
+
+def _kind_cost(literal: TaskLiteral, slot: Slot) -> float:
+    """Return how far a kind of literal is from what an argument's name asks for."""
+    asked = set(words(slot.argument)) | set(words(str(slot.schema.get("format", ""))))
+    kind = "zone" if asked & _ASKED_BY["zone"] else literal.kind
+    if kind == literal.kind and asked & _ASKED_BY.get(kind, frozenset()):
+        return 0.4
+    return {"quoted": 0.7, "number": 0.8, "symbol": 1.4, "name": 1.3}.get(literal.kind, 1.2)
+
+
+def _direction_cost(slot: Slot, place: int, count: int) -> float:
+    """Return a cost by which a source comes from what is said first, a target from what is said last."""
+    asked = set(words(slot.argument))
+    if asked & _SOURCES:
+        return 0.3 * place
+    return 0.3 * (count - 1 - place) if asked & _TARGETS else 0.0
 
 
 def _from_names(slot: Slot) -> Iterator[Source]:
@@ -259,11 +294,16 @@ def _from_names(slot: Slot) -> Iterator[Source]:
         yield Source(word, 2.4, f"the node is called {slot.node.id!r}")
 
 
-def _units_of(view: View) -> Iterator[Source]:
+def _units_of(slot: Slot, view: View) -> Iterator[Source]:
     said = [str(literal.value) for literal in view.world.literals if literal.kind in ("word", "symbol")]
+    units = [name for name in dict.fromkeys(said) if unit_spellings(name)]
+    for place, name in enumerate(units):
+        cost = 1.0 + _direction_cost(slot, place, len(units))
+        for rank, spelling in enumerate((name, *unit_spellings(name))):
+            yield Source(spelling, cost + 0.02 * rank, f"the task says {name!r}, a unit")
     present = [str(value) for node in view.workflow.nodes for value in node.arguments.values()]
-    named = [name for name in present if unit_spellings(name)]
-    for rank, name in enumerate([*view.world.inputs, *said, *dict.fromkeys(named)]):
+    others = [name for name in dict.fromkeys([*view.world.inputs, *present]) if unit_spellings(name)]
+    for rank, name in enumerate(others):
         for spelling in unit_spellings(name):
             yield Source(spelling, 1.3 + 0.02 * rank, f"{name!r} is a unit")
 

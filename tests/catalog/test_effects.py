@@ -48,10 +48,16 @@ def test_a_costly_tool_without_reset_never_repeats(activity: Activity, effect: E
 
 
 @pytest.mark.parametrize("reset", RESETTABLE)
-@pytest.mark.parametrize("effect", FREE)
-def test_reads_of_a_resettable_server_see_the_state_of_their_own_process(effect: Effect, reset: Reset):
+def test_reads_of_a_resettable_server_see_the_state_of_their_own_process(reset: Reset):
     for activity in set(Activity) - {Activity.CLIENT_CALL}:
-        assert decide(effect, reset, activity).verdict is Verdict.ISOLATE
+        assert decide(Effect.READ, reset, activity).verdict is Verdict.ISOLATE
+
+
+@pytest.mark.parametrize("reset", RESETTABLE)
+def test_a_pure_tool_needs_a_process_of_its_own_only_where_it_is_replayed(reset: Reset):
+    verdicts = {activity: decide(Effect.PURE, reset, activity).verdict for activity in Activity}
+    isolated = {activity for activity, verdict in verdicts.items() if verdict is Verdict.ISOLATE}
+    assert isolated == {Activity.REPLAY}
 
 
 @pytest.mark.parametrize("effect", COSTLY)
