@@ -17,10 +17,10 @@ from catalog.search import ToolIndex
 from catalog.tools import JsonSchema, Snapshot, Tool, ToolId
 from server.planning.leaves import Leaf, closed_part, output_leaves
 from server.planning.literals import TaskLiteral, task_literals
-from skills_store.workflow.faults import CheckFailed, Fault, PostconditionFailed
+from skills_store.workflow.faults import CheckFailed, Fault, Malformed, PostconditionFailed
 from skills_store.workflow.graph import dependencies, descendants, unused
 from skills_store.workflow.model import Node, Workflow
-from skills_store.workflow.references import Found
+from skills_store.workflow.references import Found, pointer_parts
 from skills_store.workflow.scan import node_references, scan
 
 __all__ = ["View", "World", "argument_schema", "references_in"]
@@ -137,4 +137,12 @@ def references_in(value: JsonValue) -> list[Found]:
 def _blinded(fault: Fault) -> Fault:
     if isinstance(fault, CheckFailed | PostconditionFailed):
         return fault.model_copy(update={"message": "the check does not hold", "found": None})
+    if isinstance(fault, Malformed) and _is_check(fault.pointer):
+        return fault.model_copy(update={"message": "the check cannot be read"})
     return fault
+
+
+def _is_check(pointer: str) -> bool:
+    """Return whether a pointer leads into an `expect`, of a node or of the workflow."""
+    parts = pointer_parts(pointer)
+    return parts[:1] == ["expect"] or (parts[:1] == ["nodes"] and parts[2:3] == ["expect"])
