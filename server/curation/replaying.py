@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from catalog.connections import Connections
-from catalog.effects import Activity, EffectTable, Reset
+from catalog.effects import Activity, Effect, EffectTable, Reset
 from catalog.result import CallOutcome, CallSuccess
 from catalog.schema import problems
 from catalog.tools import Snapshot, ToolId
@@ -101,8 +101,7 @@ class Replayer:
             inputs: by its signature.
             recorded: calls whose answers stand in where the tool may never run again.
         """
-        reset = {**dict.fromkeys(self.fresh, Reset.PROCESS), **self.effects.reset}
-        effects = EffectTable(effects=self.effects.effects, reset=reset)
+        effects = self._doubting()
         servers = _Fresh(self.servers, self.fresh)
         episode = Episode(servers, effects, self.snapshot, NoConsent(), principal="replay")
         episode.set_plan(skill.workflow, self.options.skills)
@@ -114,6 +113,17 @@ class Replayer:
                 snapshot=self.snapshot,
                 options=self.options,
             )
+
+    def _doubting(self) -> EffectTable:
+        """Return the effects under which nothing is believed pure: a fresh process has to show it."""
+        reset = {**dict.fromkeys(self.fresh, Reset.PROCESS), **self.effects.reset}
+        classes = {
+            server: {
+                pattern: Effect.READ if effect is Effect.PURE else effect for pattern, effect in of.items()
+            }
+            for server, of in self.effects.effects.items()
+        }
+        return EffectTable(effects=classes, reset=reset)
 
     async def replay(self, skill: Skill, test: ReplayTest) -> ReplayResult:
         """Return whether a test's inputs give its outputs again, volatile places left out."""
