@@ -114,6 +114,7 @@ class _Search:
 
     def _tell(self, candidate: Candidate, evaluation: Evaluation) -> None:
         self.records.append(Record(candidate, evaluation))
+        self.evaluator.remember(candidate, evaluation)
         self.strategy.tell(candidate, evaluation, final=evaluation.status == "verified")
         best = self.strategy.best.evaluation
         trying = "; ".join(edit.because or edit.kind for edit in candidate.last) or "the workflow as given"

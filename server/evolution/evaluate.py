@@ -70,7 +70,6 @@ class Evaluator:
                 snapshot=self.world.snapshot,
                 options=self.options,
             )
-        self._remember(candidate.workflow, run)
         return self._judged(candidate.workflow, static, run)
 
     def _held(self, is_base: bool) -> EffectTable:
@@ -89,10 +88,11 @@ class Evaluator:
             faults=evaluation.faults,
         )
 
-    def _remember(self, workflow: Workflow, run: Run) -> None:
-        for node in workflow.nodes:
-            if node.tool and node.for_each is None and node.id in run.outputs:
-                self.seen_tools[node.tool] = run.outputs[node.id]
+    def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
+        """Keep what tools were seen to answer. Told in the order of the search, whoever ended first."""
+        for node in candidate.workflow.nodes:
+            if node.tool and node.for_each is None and node.id in evaluation.outputs:
+                self.seen_tools[node.tool] = evaluation.outputs[node.id]
 
     def _without_run(self, workflow: Workflow, static: list[Fault]) -> Evaluation:
         unmet = len(workflow.nodes) + len(workflow.outputs) + 1 + 0.5 * len(static)
