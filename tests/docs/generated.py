@@ -223,7 +223,7 @@ def _policy() -> str:
         (
             _ACTIVITIES[activity],
             _decision(Effect.PURE, Reset.NONE, activity),
-            _decision(Effect.WRITE, Reset.PROCESS, activity),
+            _decision(Effect.READ, Reset.PROCESS, activity),
             _decision(Effect.WRITE, Reset.NONE, activity),
         )
         for activity in Activity
@@ -231,7 +231,7 @@ def _policy() -> str:
     head = (
         "activity",
         "`pure`, `read`",
-        "`write`, `unknown` on a resettable server",
+        "all but `pure` on a resettable server",
         "`write`, `unknown` elsewhere",
     )
     return _table(head, rows)
