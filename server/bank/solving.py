@@ -25,6 +25,9 @@ from skills_store.workflow.model import Workflow
 
 __all__ = ["solve_task"]
 
+_QUICK_LOOK = 12
+"""The first look at a plan may spend this fraction of what is left."""
+
 
 async def solve_task(
     task: str, request: SolveRequest, context: Context, tried: DirectRun | None = None
@@ -73,9 +76,8 @@ async def _first_right(
     deadline = anyio.current_time() + budget.seconds
     best: Repaired | None = None
     calls = candidates = 0
-    for place, plan in enumerate(plans):
-        seconds = deadline - anyio.current_time()
-        left = _share(budget, seconds, calls, candidates, len(plans) - place)
+    for plan, part in _turns(plans):
+        left = _share(budget, deadline - anyio.current_time(), calls, candidates, part)
         if best is not None and spent_at_once(left):
             break
         found = await search_from(plan, evaluator, left, context)
@@ -88,9 +90,20 @@ async def _first_right(
     return best, calls, candidates
 
 
-def _share(budget: Budget, seconds: float, calls: int, candidates: int, plans_left: int) -> Budget:
-    """Return one plan's part of what is left: half for the most promising, all for the last."""
-    part = 1 if plans_left == 1 else 2
+def _turns(plans: list[Workflow]) -> list[tuple[Workflow, int]]:
+    """Return which plan is searched from when, with what part of what is left is its own.
+
+    A quick look at each plan comes first, since a right plan needs little repair; then the plans in
+    turn, half of what is left for each and all for the last. What was called is remembered.
+    """
+    if len(plans) == 1:
+        return [(plans[0], 1)]
+    looks = [(plan, _QUICK_LOOK) for plan in plans]
+    return [*looks, *((plan, 2) for plan in plans[:-1]), (plans[-1], 1)]
+
+
+def _share(budget: Budget, seconds: float, calls: int, candidates: int, part: int) -> Budget:
+    """Return one plan's part, the `1 / part` of what is left."""
     return Budget(
         seconds=max(0.0, seconds) / part,
         calls=max(0, -(-(budget.calls - calls) // part)),

@@ -72,14 +72,16 @@ def _result_of(view: View, node: Node) -> str | None:
 
 
 def _step_tools(view: View) -> list[Tool]:
-    """Return tools that a missing step could call: those used already, and those the task speaks of."""
+    """Return tools that a missing step could call: those used already, and those the task speaks of.
+
+    No guess makes a call that happens once and for all.
+    """
     used = {tool.id: tool for node in view.workflow.nodes if (tool := view.tool(node))}
     near = [tool for tool in view.world.snapshot if tool.id.server in {t.server for t in used}]
     scored = sorted(near, key=lambda tool: (-_said_by_task(view, tool), tool.id))
-    return sorted(
-        {tool.id: tool for tool in (*used.values(), *scored[:10])}.values(),
-        key=lambda tool: (-_said_by_task(view, tool), tool.id),
-    )
+    unique = {tool.id: tool for tool in (*used.values(), *scored[:10])}
+    repeatable = [tool for tool in unique.values() if view.world.may_repeat(tool.id)]
+    return sorted(repeatable, key=lambda tool: (-_said_by_task(view, tool), tool.id))
 
 
 def _said_by_task(view: View, tool: Tool) -> float:

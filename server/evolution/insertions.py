@@ -94,6 +94,7 @@ def _producer_cost(view: View, node_id: str, pointer: str, tool: Tool) -> float:
     by_task = text_similarity(view.world.task, f"{tool.id.tool} {tool.description}")
     used = any(node.tool == tool.id for node in view.workflow.nodes)
     cost = 0.6 + 1.2 * (1 - by_id) + 0.8 * (1 - by_task) - (0.5 if used else 0.0)
+    cost += 0.0 if view.world.may_repeat(tool.id) else 2.0
     gives = _gives(view, tool, pointer)
     if gives is None:
         return cost + 0.7

@@ -17,6 +17,7 @@ from server.evolution.proposal import Proposal, propose_one
 from server.evolution.removals import propose_bypass
 from server.evolution.run_faults import other_spellings, swapped_values
 from server.evolution.tool_faults import remapped, same_arguments
+from server.planning.leaves import Leaf
 from server.planning.literals import mentions
 from server.planning.sources import argument_sources, fits, slot_of
 from server.planning.view import View, references_in
@@ -104,7 +105,7 @@ def _other_outputs(view: View) -> Iterator[Proposal]:
                 if other == current[0] or not _same_kind(view, current[0], leaf.types):
                     continue
                 cost = 1.4 + 0.8 * (1 - name_similarity(leaf.key, name)) + 0.15 * rank
-                cost += 0.6 if node.id != current[0].name else 0.0
+                cost += 0.6 if node.id != current[0].name else -0.5 if _is_whole(current[0], leaf) else 0.0
                 cost -= 0.6 if node in view.unused_nodes else 0.0
                 edit = EditParameter(
                     node=None,
@@ -113,6 +114,11 @@ def _other_outputs(view: View) -> Iterator[Proposal]:
                     because=f"{name!r} may mean {other}",
                 )
                 yield propose_one(edit, cost)
+
+
+def _is_whole(current: Reference, leaf: Leaf) -> bool:
+    """Return whether an output reads all of an answer where it may mean this scalar part of it."""
+    return current.pointer == "" and not leaf.types & {"object", "array", "null"}
 
 
 def _same_kind(view: View, current: Reference, kinds: frozenset[str]) -> bool:
@@ -124,4 +130,6 @@ def _same_kind(view: View, current: Reference, kinds: frozenset[str]) -> bool:
     if not now or not kinds:
         return True
     numeric = frozenset({"number", "integer"})
+    if now[0] <= {"object", "array"}:
+        return True
     return bool(now[0] & kinds) or bool(now[0] & numeric and kinds & numeric)

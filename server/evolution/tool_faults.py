@@ -20,6 +20,8 @@ from skills_store.workflow.model import Node
 __all__ = ["propose_swaps", "remapped", "same_arguments"]
 
 _SURE = 0.5
+_GRAVE = 2.0
+"""What a call that happens once costs more where there was none."""
 
 
 def propose_swaps(view: View, node: Node, *, base_cost: float = 0.0, limit: int = 12) -> Iterator[Proposal]:
@@ -53,7 +55,13 @@ def _cost(view: View, node: Node, tool: Tool) -> float:
     likeness = max(by_name, 0.9 * by_id, by_task)
     same_name = -0.3 if by_name == 1.0 else 0.0
     exact = -0.5 if node.arguments and mismatch == 0.0 else 0.0
-    return max(0.1, 0.1 + 1.8 * (1 - likeness) + 1.6 * mismatch + same_server + same_name + exact)
+    grave = _GRAVE if _is_graver(view, node, tool) else 0.0
+    return max(0.1, 0.1 + 1.8 * (1 - likeness) + 1.6 * mismatch + same_server + same_name + exact) + grave
+
+
+def _is_graver(view: View, node: Node, tool: Tool) -> bool:
+    """Return whether a tool would do to the world what the node's own does not."""
+    return node.tool is not None and view.world.may_repeat(node.tool) and not view.world.may_repeat(tool.id)
 
 
 def _argument_fit(arguments: dict[str, JsonValue], tool: Tool) -> float:
@@ -71,8 +79,9 @@ def _names(value: JsonValue) -> list[str]:
 
 
 def same_arguments(view: View, node: Node) -> list[Tool]:
-    """Return other tools that would take a node's arguments as they stand."""
-    tools = [tool for tool in _candidates(view, node) if _argument_fit(node.arguments, tool) == 1.0]
+    """Return other tools that would take a node's arguments as they stand, and cost no more."""
+    alike = [tool for tool in _candidates(view, node) if _argument_fit(node.arguments, tool) == 1.0]
+    tools = [tool for tool in alike if not _is_graver(view, node, tool)]
     return sorted(tools, key=lambda tool: (_cost(view, node, tool), tool.id))
 
 

@@ -18,7 +18,7 @@ from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema, Tool
 from server.planning.leaves import json_type
 from server.planning.literals import task_literals
-from server.planning.sources import Slot, argument_sources
+from server.planning.sources import GENERIC_KEYS, Slot, argument_sources
 from server.planning.view import View, World, argument_schema
 from skills_store.workflow.model import Node, Workflow
 from skills_store.workflow.references import Reference
@@ -108,7 +108,7 @@ def _unsaid(world: World, workflow: Workflow) -> int:
 
 def _filled(view: View, node_id: str, tool: Tool) -> tuple[Node, float]:
     """Return the node with every required argument that has a source, and what that cost."""
-    node, cost = Node(id=node_id, tool=tool.id), 0.0
+    node, costs, lacking = Node(id=node_id, tool=tool.id), [0.0], 0
     placed = view.workflow.model_copy(update={"nodes": (*view.workflow.nodes, node)})
     required = tool.input_schema.get("required")
     names = [str(name) for name in required] if isinstance(required, list) else []
@@ -118,13 +118,13 @@ def _filled(view: View, node_id: str, tool: Tool) -> tuple[Node, float]:
         slot = Slot(node, name, argument_schema(tool, name))
         free = [s for s in argument_sources(slot, inner) if repr(s.value) not in taken]
         if not free or (name not in names and free[0].cost > _OPTIONAL_COST):
-            cost += 3.0 if name in names else 0.0
+            lacking += name in names
             continue
         taken.add(repr(free[0].value))
-        cost += free[0].cost if name in names else 0.0
+        costs.extend([free[0].cost] if name in names else [])
         node = node.model_copy(update={"arguments": {**node.arguments, name: free[0].value}})
         placed = placed.replacing(node)
-    return node, cost
+    return node, 1.5 * sum(costs) / len(costs) + 3.0 * lacking
 
 
 def _optional(tool: Tool, required: Sequence[str]) -> list[str]:
@@ -152,6 +152,7 @@ def _output(view: View, name: str) -> JsonValue:
     for node in reversed(view.workflow.nodes):
         for leaf in view.leaves(node):
             likeness = name_similarity(leaf.key, name) if leaf.key else 0.1
+            likeness = max(likeness, 0.5) if set(words(leaf.key)) & GENERIC_KEYS else likeness
             likeness += 0.05 if node is last else 0.0
             if likeness > best_likeness:
                 best, best_likeness = Reference("nodes", node.id, leaf.pointer), likeness

@@ -23,7 +23,16 @@ from server.planning.view import View, argument_schema, references_in
 from skills_store.workflow.model import Node
 from skills_store.workflow.references import Reference, escape_literal, map_references
 
-__all__ = ["Slot", "Source", "analogous", "argument_sources", "fits", "input_reference", "slot_of"]
+__all__ = [
+    "GENERIC_KEYS",
+    "Slot",
+    "Source",
+    "analogous",
+    "argument_sources",
+    "fits",
+    "input_reference",
+    "slot_of",
+]
 
 _LIKE = 0.6
 _WHOLE_TASK = frozenset({"query", "question", "prompt", "request", "instruction"})
@@ -40,7 +49,7 @@ _ASKED_BY: dict[str, frozenset[str]] = {
 }
 """Which words of an argument's name ask for which kind of literal."""
 
-_GENERIC = frozenset({"result", "value", "output", "data", "text", "answer", "content", "results"})
+GENERIC_KEYS = frozenset({"result", "value", "output", "data", "text", "answer", "content", "results"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +157,7 @@ def _leaf_fits(leaf: Leaf, schema: JsonSchema) -> bool:
 def _leaf_likeness(leaf: Leaf, node: Node, slot: Slot) -> float:
     by_key = name_similarity(leaf.key, slot.argument) if leaf.key else 0.2
     by_node = 0.9 * name_similarity(node.id, slot.argument)
-    if set(words(leaf.key)) & _GENERIC:
+    if set(words(leaf.key)) & GENERIC_KEYS:
         by_key = max(by_key, 0.55)
     return max(by_key, by_node)
 
@@ -261,7 +270,7 @@ def _from_task(slot: Slot, view: View) -> Iterator[Source]:
     if is_unit and "string" in wanted:
         yield from _units_of(slot, view)
     if "string" in wanted and set(words(slot.argument)) & _WHOLE_TASK and view.world.task:
-        yield Source(escape_literal(view.world.task), 1.5, "the task as it is said")
+        yield Source(escape_literal(view.world.task), 2.2, "the task as it is said")
 
 
 def _kind_cost(literal: TaskLiteral, slot: Slot) -> float:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from pydantic import JsonValue
 
-from catalog.effects import Effect, EffectTable
+from catalog.effects import Effect, EffectTable, Reset
 from catalog.search import ToolIndex
 from catalog.tools import JsonSchema, Snapshot, Tool, ToolId
 from server.planning.leaves import Leaf, closed_part, output_leaves
@@ -44,6 +44,10 @@ class World:
     def effect(self, tool: ToolId) -> Effect:
         """Return the effect class of a tool."""
         return self.effects.effect(tool)
+
+    def may_repeat(self, tool: ToolId) -> bool:
+        """Return whether calls of a tool may be tried at will: free, or undone by a fresh process."""
+        return self.effect(tool).is_free or self.effects.reset_mode(tool.server) is not Reset.NONE
 
 
 @dataclass(frozen=True)
