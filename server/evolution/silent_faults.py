@@ -22,6 +22,7 @@ from server.planning.literals import mentions
 from server.planning.sources import argument_sources, fits, slot_of
 from server.planning.view import View, references_in
 from skills_store.workflow.edits import EditParameter, SwapTool
+from skills_store.workflow.graph import ancestors
 from skills_store.workflow.model import Node, json_pointer
 from skills_store.workflow.references import Reference
 
@@ -94,12 +95,17 @@ def _other_literals(view: View, node: Node) -> Iterator[Proposal]:
 
 
 def _other_outputs(view: View) -> Iterator[Proposal]:
-    """Yield other readings for the outputs, all fed by a node; their names never change."""
+    """Yield other readings for the outputs, all fed by a node; their names never change.
+
+    Never what the present source stands on: skipping a step would be work deleted, not repaired.
+    """
     for name, value in view.workflow.outputs.items():
         current = [f.reference for f in references_in(value) if f.whole and f.pointer == ""]
         if len(current) != 1:
             continue
-        for rank, node in enumerate(reversed(view.workflow.nodes)):
+        before = ancestors(view.workflow, current[0].name)
+        later = [node for node in reversed(view.workflow.nodes) if node.id not in before]
+        for rank, node in enumerate(later):
             for leaf in view.leaves(node):
                 other = Reference("nodes", node.id, leaf.pointer)
                 if other == current[0] or not _same_kind(view, current[0], leaf.types):
