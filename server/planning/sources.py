@@ -22,6 +22,7 @@ from server.planning.units import unit_kind, unit_spellings
 from server.planning.view import View, argument_schema, references_in
 from skills_store.workflow.model import Node
 from skills_store.workflow.references import Reference, escape_literal, map_references
+from skills_store.workflow.scan import Unreadable, scan
 
 __all__ = [
     "GENERIC_KEYS",
@@ -194,7 +195,12 @@ def _from_analogies(slot: Slot, view: View) -> Iterator[Source]:
 
 
 def analogous(value: JsonValue, view: View) -> Iterator[tuple[JsonValue, float]]:
-    """Yield a value with one of its sources replaced by another of its kind, and what that costs."""
+    """Yield a value with one of its sources replaced by another of its kind, and what that costs.
+
+    A value with a part that cannot be read is no example to follow.
+    """
+    if any(isinstance(part, Unreadable) for part in scan(value)):
+        return
     references = dict.fromkeys(found.reference for found in references_in(value))
     unused_nodes = {node.id for node in view.unused_nodes}
     for reference in references:
