@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -10,14 +10,13 @@ import anyio
 from pydantic import JsonValue
 
 from server.bank.context import Context, allowing
-from server.bank.running import input_faults, static_faults, unreachable_faults
+from server.bank.running import input_faults, signatures_of, static_faults, unreachable_faults
 from server.bank.traces import judged_trace, shown_outputs
 from server.compilation.compile import VerifiedRun
 from server.evolution.driver import Progress as SearchProgress
 from server.evolution.driver import SearchResult, search
 from server.evolution.evaluate import Evaluator
 from server.evolution.strategy import Record
-from server.execution.environment import with_defaults
 from server.planning.view import World
 from server.progress import Progress
 from server.reports import CandidateRecord, RepairReport
@@ -28,7 +27,6 @@ from skills_store.workflow.diff import render_diff
 from skills_store.workflow.edits import render_edit
 from skills_store.workflow.faults import Fault
 from skills_store.workflow.model import Workflow, parse_workflow
-from skills_store.workflow.references import Scope, resolve
 
 __all__ = ["Repaired", "checked_only", "repair_document", "search_from", "spent_at_once"]
 
@@ -65,7 +63,9 @@ async def repair_document(document: object, request: RepairRequest, context: Con
     world = World(request.task or "", request.inputs, snapshot, effects, context.tool_index())
     episode = context.episode(snapshot, effects)
     episode.set_plan(workflow, context.skill_workflow)
-    evaluator = Evaluator(world, request.checks, episode, context.options(request.task))
+    evaluator = Evaluator(
+        world, request.checks, episode, context.options(request.task), signatures_of(workflow, context)
+    )
     return await search_from(workflow, evaluator, request.budget, context)
 
 
@@ -120,29 +120,16 @@ def _run_of(result: SearchResult, world: World, status: Status) -> VerifiedRun |
     best = result.best
     if status not in ("verified", "succeeded") or best.evaluation.trace is None:
         return None
-    outputs = _outputs(best, world.inputs)
     return VerifiedRun(
         workflow=best.candidate.workflow,
         trace=best.evaluation.trace,
-        outputs=outputs or {},
+        outputs=best.evaluation.result or {},
         node_outputs=best.evaluation.outputs,
         task=world.task or None,
         inputs=dict(world.inputs),
         edits=tuple(render_edit(edit) for edit in best.candidate.edits),
         verifications=tuple(best.evaluation.verdict.verifications) if best.evaluation.verdict else (),
     )
-
-
-def _outputs(record: Record, inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue] | None:
-    """Return the declared outputs in full; the trace has large ones by digest only."""
-    trace, workflow = record.evaluation.trace, record.candidate.workflow
-    if trace is None or trace.outputs is None:
-        return None
-    scope = Scope(with_defaults(workflow, inputs), record.evaluation.outputs)
-    return {
-        name: None if trace.outputs[name] is None else resolve(value, scope)
-        for name, value in workflow.outputs.items()
-    }
 
 
 def _report(
@@ -153,7 +140,7 @@ def _report(
     is_sound = best.evaluation.verdict is not None and best.evaluation.status != "static_faults"
     return RepairReport(
         status=trace.status if trace and is_sound else "failed",
-        outputs=shown_outputs(_outputs(best, evaluator.world.inputs), context),
+        outputs=shown_outputs(best.evaluation.result, context),
         workflow=best.candidate.workflow.to_json(),
         edits=best.candidate.edits,
         faults=tuple(redacted(fault) for fault in best.evaluation.faults),

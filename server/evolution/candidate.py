@@ -66,3 +66,5 @@ class Evaluation:
     calls: int
     unmet: float
     """How far from done: nodes not yet run well, missing outputs, the failed check; 0 when verified."""
+    result: dict[str, JsonValue] | None = None
+    """Declared outputs in full, None unless the run got that far."""

@@ -6,6 +6,7 @@ sound, free nodes, since their outputs are the evidence that mends the rest; wha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -19,6 +20,7 @@ from server.execution.episode import Episode
 from server.execution.run import Run, RunOptions, execute_workflow
 from server.planning.view import View, World
 from server.verification import Checks, Verdict, verify
+from skills_store.skill import Signature
 from skills_store.trace import Step
 from skills_store.workflow.check import check_workflow
 from skills_store.workflow.faults import Cycle, Denied, Fault, OverLimit
@@ -52,11 +54,13 @@ class Evaluator:
     checks: Checks
     episode: Episode
     options: RunOptions
+    signatures: Mapping[str, Signature] = field(default_factory=dict[str, Signature])
+    """Of the skills that nodes call, by `name@version`."""
     seen_tools: dict[ToolId, JsonValue] = field(default_factory=dict[ToolId, JsonValue])
 
     async def evaluate(self, candidate: Candidate) -> Evaluation:
         """Return what became of a candidate. The first one of a search is the base, run in full."""
-        static = check_workflow(candidate.workflow, self.world.snapshot)
+        static = check_workflow(candidate.workflow, self.world.snapshot, skills=self.signatures)
         is_base = candidate.parent is None
         if any(isinstance(fault, Cycle | OverLimit) for fault in static):
             return self._without_run(candidate.workflow, static)
@@ -107,8 +111,17 @@ class Evaluator:
         ran = not static and run.trace.outputs is not None and not run.faults
         status = "verified" if fine else "static_faults" if static else "executed" if ran else "failed"
         unmet = 0.0 if fine else _unmet(workflow, faults, run)
-        outputs = dict(run.outputs)
-        return Evaluation(status, faults, fitness, verdict, run.trace, outputs, run.trace.calls, unmet)
+        return Evaluation(
+            status=status,
+            faults=faults,
+            fitness=fitness,
+            verdict=verdict,
+            trace=run.trace,
+            outputs=dict(run.outputs),
+            calls=run.trace.calls,
+            unmet=unmet,
+            result=run.result,
+        )
 
 
 def _merged(static: list[Fault], verdict: Verdict) -> tuple[Fault, ...]:

@@ -142,10 +142,14 @@ def parse_workflow(document: object) -> Workflow:
             document = json.loads(document, parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as error:
             raise MalformedWorkflow([Malformed(message=f"not JSON: {error}")]) from error
+    if not isinstance(document, dict | Workflow):
+        kind = "null" if document is None else type(document).__name__
+        raise MalformedWorkflow([Malformed(message=f"a workflow is a JSON object, this is a {kind}")])
     try:
         return Workflow.model_validate(document)
     except ValidationError as error:
-        faults = [_fault(dict(problem), document) for problem in error.errors(include_url=False)]
+        whole = cast("object", document)
+        faults = [_fault(dict(problem), whole) for problem in error.errors(include_url=False)]
         raise MalformedWorkflow(faults) from error
 
 

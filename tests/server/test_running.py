@@ -56,7 +56,7 @@ async def test_a_document_runs_however_it_is_given(open_desk, adding, written):
         pytest.param(b"\xff{", "", "not JSON", id="bytes-that-are-no-text"),
         pytest.param("{", "", "not JSON", id="cut-off"),
         pytest.param('{"name": NaN}', "", "not JSON", id="not-a-number"),
-        pytest.param("[1]", "", "valid", id="a-list"),
+        pytest.param("[1]", "", "JSON object", id="a-list"),
         pytest.param(
             {"name": "x", "inputs": {}, "nodes": [], "outputs": {}, "retries": 3},
             "/retries",
@@ -240,6 +240,17 @@ class TestSkillNodes:
             await _kept(desk, adding)
             report = await desk.bank.run(_calling_skill(document, 1), {}, Checks())
         assert (report.status, report.outputs) == ("succeeded", {"sum": 5})
+
+    async def test_a_workflow_that_calls_a_skill_is_repaired_like_any_other(
+        self, open_desk, adding, document
+    ):
+        broken = _calling_skill(document, 1)
+        broken["outputs"] = {"sum": "$nodes.inner.output#/total"}
+        async with open_desk() as desk:
+            await _kept(desk, adding)
+            request = RepairRequest(checks=Checks(("output.sum == `5`",)))
+            report = await desk.bank.repair(broken, request)
+        assert (report.status, report.outputs) == ("verified", {"sum": 5})
 
     @pytest.mark.parametrize("version", [2, 1], ids=["no-such-version", "retired"])
     async def test_a_version_that_may_not_be_called_is_a_static_fault(
