@@ -1,4 +1,4 @@
-"""Small worlds for tests of planning and repair: scripted tools, the same as values, and a search over them."""
+"""Small worlds for tests of planning and repair: scripted tools, as values too, and searches over them."""
 
 from __future__ import annotations
 

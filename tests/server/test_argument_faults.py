@@ -1,4 +1,4 @@
-"""Edits for arguments that are missing, misnamed, unexpected or of the wrong kind: whole cheapest proposals."""
+"""Edits for arguments that are missing, misnamed, unexpected or of the wrong kind."""
 
 from __future__ import annotations
 

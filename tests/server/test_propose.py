@@ -273,3 +273,15 @@ def test_the_world_that_is_damaged_here_has_the_tools_and_inputs_of_the_strategi
     assert isinstance(WORLD, World)
     assert set(SNAPSHOT.tools) == set(TOOLS)
     assert set(WORLD.inputs) == set(INPUTS)
+
+
+def test_a_malformed_reference_in_one_node_does_not_end_the_repair_of_another():
+    planned = workflow(
+        node("one", "sums/add", {"a": "$nodes.gone.output#/result", "b": 1}),
+        node("two", "sums/add", {"a": "$", "b": "$inputs.x"}),
+        outputs={"o": "$nodes.one.output#/result"},
+    )
+    view = view_of(
+        planned, *check_workflow(planned, world_of().snapshot), world=world_of(inputs={"x": 1, "y": 2})
+    )
+    assert any(isinstance(edit, InsertNode) for proposal in propose(view) for edit in proposal.edits)
