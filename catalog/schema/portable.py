@@ -95,7 +95,8 @@ def _plain(schema: JsonSchema | bool) -> JsonSchema:
     if "const" in schema:
         plain["enum"] = [schema["const"]]
     plain |= _plain_members(schema)
-    if "array" in variant_types(schema) and ("type" in schema or "items" in schema):
+    is_said = schema.get("type") == "array" or "array" in variant_types(schema)
+    if is_said and ("type" in schema or "items" in schema):
         items = schema.get("items")
         plain["items"] = _plain(items) if isinstance(items, dict) and "prefixItems" not in schema else {}
     return _one_type(plain)

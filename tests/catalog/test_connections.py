@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import JsonValue
 
 from catalog.config import Config, ServerSpec
@@ -189,7 +190,8 @@ async def test_an_interrupt_from_the_keyboard_leaves_no_process(tmp_path: Path) 
     with anyio.fail_after(30):
         async with await anyio.open_process(arguments, stderr=subprocess.DEVNULL) as process:
             assert process.stdout is not None
-            assert await process.stdout.receive() == b"connected\n"
+            lines = BufferedByteReceiveStream(process.stdout)
+            assert await lines.receive_until(b"\n", 100) == b"connected"
             process.send_signal(signal.SIGINT)
             await process.wait()
     (bred,) = (entry["bred"] for entry in read_log(log) if "bred" in entry)

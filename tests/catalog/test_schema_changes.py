@@ -140,6 +140,9 @@ SLOW = settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.
 
 
 @given(SCHEMAS)
+@example(
+    {"type": "object", "additionalProperties": {"type": "array", "anyOf": [{"const": "k"}, {"type": "null"}]}}
+)
 def test_a_portable_schema_is_a_valid_schema_that_every_host_accepts(schema: Any):
     portable = portable_schema(schema)
     jsonschema.Draft202012Validator.check_schema(portable)
