@@ -29,6 +29,9 @@ __all__ = ["Fixed", "fillings", "propose_handle", "propose_producer"]
 OPENING = frozenset({"connect", "open", "begin", "start", "init", "login", "session"})
 """Verbs of tools that give a handle."""
 
+HANDLES = frozenset({"id", "handle", "session", "connection", "conn", "cursor", "token", "key"})
+"""Words of arguments that hold one."""
+
 _TOOLS = 8
 _FILLINGS = 24
 _LONGEST_ID = 64
@@ -174,7 +177,10 @@ def propose_handle(view: View, node: Node) -> Iterator[Proposal]:
     its output the handle stands is known only when the tool was seen; else the next fault says it.
     """
     for argument, value in node.arguments.items():
-        if not isinstance(value, str) or value.startswith("$") or mentions(view.world.task, value):
+        is_handle = bool(set(words(argument)) & HANDLES)
+        if not is_handle or (isinstance(value, str) and value.startswith("$")):
+            continue
+        if mentions(view.world.task, value):
             continue
         holders = [other for other in view.workflow.nodes if other.arguments.get(argument) == value]
         for tool in _openers(view, node):

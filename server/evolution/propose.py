@@ -91,8 +91,8 @@ def _for_node(view: View, node: Node, faults: Sequence[Fault]) -> Iterator[Propo
         yield from propose_after_failure(view, node, arguments[0])
     for fault in faults:
         yield from _for_fault(view, node, fault)
-    is_free = node.tool is None or view.world.effect(node.tool).is_free
-    yield from propose_removal(view, node, cost=0.5 if is_free else 2.0)
+    is_light = node.tool is None or view.world.may_repeat(node.tool)
+    yield from propose_removal(view, node, cost=0.5 if is_light else 2.0)
 
 
 def _for_fault(view: View, node: Node, fault: Fault) -> Iterator[Proposal]:
