@@ -92,7 +92,7 @@ def _for_node(view: View, node: Node, faults: Sequence[Fault]) -> Iterator[Propo
     for fault in faults:
         yield from _for_fault(view, node, fault)
     is_light = node.tool is None or view.world.may_repeat(node.tool)
-    yield from propose_removal(view, node, cost=0.5 if is_light else 2.0)
+    yield from propose_removal(view, node, cost=0.5 if is_light else 1.5)
 
 
 def _for_fault(view: View, node: Node, fault: Fault) -> Iterator[Proposal]:
