@@ -105,14 +105,19 @@ class _PausingProgress:
 
 @contextmanager
 def _termination_as_interrupt() -> Generator[None]:
-    """Make a termination signal end the work as Ctrl-C does: cancelled, and cleaned up after."""
+    """Make a termination signal end the work as Ctrl-C does: cancelled, and cleaned up after.
+
+    Shells start background work with Ctrl-C ignored, which would leave the event loop deaf to both.
+    """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         del number, frame
         signal.raise_signal(signal.SIGINT)
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    termination = signal.signal(signal.SIGTERM, interrupt)
+    keyboard = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGINT, keyboard)
+        signal.signal(signal.SIGTERM, termination)

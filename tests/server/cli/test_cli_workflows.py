@@ -378,3 +378,18 @@ def test_a_signal_cancels_the_work_and_waits_for_its_cleanup(cli, number):
     assert ran.json == {"error": {"kind": "cancelled", "message": "interrupted"}}
     assert seen == ["cancelled", "cleaned up"]
     assert not cli.bank.open
+
+
+def test_work_in_the_background_ends_when_told_to(cli):
+    async def told_to_end():
+        signal.raise_signal(signal.SIGTERM)
+        await anyio.sleep_forever()
+
+    cli.bank.answers["run"] = told_to_end
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as shells start background work
+    try:
+        ran = cli("run", cli.file("w.json", "{}"), "--json")
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ran.code == 130
