@@ -16,7 +16,8 @@ from catalog.similarity import name_similarity
 from catalog.tools import JsonSchema, Tool
 from server.evolution.proposal import Proposal, propose_one
 from server.planning.leaves import leaves_of_value
-from server.planning.sources import argument_sources, fits, input_reference, slot_of
+from server.planning.slots import fits, input_reference, slot_of
+from server.planning.sources import argument_sources
 from server.planning.view import View, argument_schema, references_in
 from skills_store.workflow.edits import EditParameter
 from skills_store.workflow.faults import Fault, InvalidArgument, MissingArgument, UnexpectedArgument

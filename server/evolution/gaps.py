@@ -15,7 +15,7 @@ from server.evolution.insertions import Fixed, fillings
 from server.evolution.proposal import Proposal
 from server.planning.leaves import leaves_of_schema, leaves_of_value
 from server.planning.literals import mentions
-from server.planning.sources import fits
+from server.planning.slots import fits
 from server.planning.view import View, references_in
 from skills_store.workflow.edits import Edit, EditParameter, InsertNode
 from skills_store.workflow.model import Node, json_pointer

@@ -17,7 +17,8 @@ from catalog.tools import JsonSchema, Tool
 from server.evolution.proposal import Proposal, cheapest_combinations, propose_one
 from server.planning.leaves import leaves_of_schema, leaves_of_value
 from server.planning.literals import mentions
-from server.planning.sources import Source, analogous, argument_sources, fits, slot_of
+from server.planning.slots import Source, fits, slot_of
+from server.planning.sources import analogous, argument_sources
 from server.planning.units import units_disagree
 from server.planning.view import View, argument_schema
 from skills_store.workflow.edits import EditParameter, InsertNode

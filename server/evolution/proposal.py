@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from server.planning.sources import Source
+from server.planning.slots import Source
 from skills_store.workflow.edits import Edit
 
 __all__ = ["Proposal", "cheapest", "cheapest_combinations", "propose_one"]

@@ -12,7 +12,8 @@ from server.evolution.argument_faults import set_argument
 from server.evolution.insertions import propose_producer
 from server.evolution.proposal import Proposal, propose_one
 from server.planning.leaves import Leaf
-from server.planning.sources import argument_sources, slot_of
+from server.planning.slots import slot_of
+from server.planning.sources import argument_sources
 from server.planning.view import View, references_in
 from skills_store.workflow.edits import Edit, EditParameter
 from skills_store.workflow.faults import DanglingReference, Malformed, MissingOutput

@@ -16,7 +16,8 @@ from server.evolution.order_faults import propose_order, propose_waits
 from server.evolution.proposal import Proposal, propose_one
 from server.evolution.removals import propose_bypass, propose_removal
 from server.evolution.tool_faults import propose_swaps
-from server.planning.sources import argument_sources, fits, slot_of
+from server.planning.slots import fits, slot_of
+from server.planning.sources import argument_sources
 from server.planning.units import near_units, unit_spellings, units_disagree
 from server.planning.view import View, argument_schema
 from skills_store.workflow.faults import Fault

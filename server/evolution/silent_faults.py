@@ -19,7 +19,8 @@ from server.evolution.run_faults import other_spellings, swapped_values
 from server.evolution.tool_faults import remapped, same_arguments
 from server.planning.leaves import Leaf
 from server.planning.literals import mentions
-from server.planning.sources import argument_sources, fits, slot_of
+from server.planning.slots import fits, slot_of
+from server.planning.sources import argument_sources
 from server.planning.view import View, references_in
 from skills_store.workflow.edits import EditParameter, SwapTool
 from skills_store.workflow.graph import ancestors

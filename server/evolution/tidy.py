@@ -15,7 +15,7 @@ from server.evolution.candidate import Candidate
 from server.evolution.evaluate import Evaluator
 from server.evolution.strategy import Record
 from server.planning.literals import mentions
-from server.planning.sources import input_reference
+from server.planning.slots import input_reference
 from server.planning.view import View
 from skills_store.workflow.edits import Edit, EditRefused, RemoveNode, apply_edit
 from skills_store.workflow.hashing import content_hash

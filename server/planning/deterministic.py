@@ -18,7 +18,8 @@ from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema, Tool
 from server.planning.leaves import json_type
 from server.planning.literals import task_literals
-from server.planning.sources import GENERIC_KEYS, Slot, argument_sources
+from server.planning.slots import Slot
+from server.planning.sources import GENERIC_KEYS, argument_sources
 from server.planning.view import View, World, argument_schema
 from skills_store.workflow.model import Node, Workflow
 from skills_store.workflow.references import Reference

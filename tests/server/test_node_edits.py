@@ -13,7 +13,7 @@ from server.evolution.order_faults import phase, propose_order, propose_waits
 from server.evolution.proposal import Proposal, cheapest, cheapest_combinations
 from server.evolution.propose import propose
 from server.evolution.removals import propose_bypass, propose_removal
-from server.planning.sources import Source
+from server.planning.slots import Source
 from server.planning.view import View
 from skills_store.workflow.check import check_workflow
 from skills_store.workflow.edits import EditParameter, RemoveNode, Reorder, apply_edit, render_edit

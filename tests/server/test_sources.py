@@ -9,7 +9,8 @@ import pytest
 from catalog.effects import EffectTable
 from catalog.search import ToolIndex
 from catalog.tools import Snapshot, Tool, ToolId
-from server.planning.sources import Slot, argument_sources, fits, input_reference
+from server.planning.slots import Slot, fits, input_reference
+from server.planning.sources import argument_sources
 from server.planning.view import View, World, argument_schema
 from skills_store.workflow.model import parse_workflow
 
