@@ -70,6 +70,7 @@ class _Search:
         return "candidates" if len(self.records) >= self.budget.candidates else None
 
     async def run(self) -> SearchResult:
+        self.evaluator.call_limit = self.calls_before + self.budget.calls
         stopped: str | None = None
         with anyio.move_on_at(self.deadline) as scope:
             stopped = await self._until_done()
@@ -84,7 +85,7 @@ class _Search:
     async def _until_done(self) -> str | None:
         await self._round([self.strategy.first()])
         while self.strategy.best.evaluation.status != "verified":
-            if self.records[0].evaluation.verdict and self._is_hopeless():
+            if self._is_hopeless():
                 return None
             if spent := self.spent():
                 return spent
@@ -97,7 +98,7 @@ class _Search:
 
     def _is_hopeless(self) -> bool:
         """Return whether only the world or the policy stands in the way, which no edit mends."""
-        faults = self.records[0].evaluation.faults
+        faults = self.strategy.best.evaluation.faults
         return bool(faults) and all(fault.evidence != "workflow" for fault in faults)
 
     async def _round(self, batch: list[Candidate]) -> None:
@@ -106,9 +107,13 @@ class _Search:
         async def evaluate(candidate: Candidate) -> None:
             found[candidate.id] = await self.evaluator.evaluate(candidate)
 
+        alone = [candidate for candidate in batch if not self.evaluator.may_repeat(candidate.workflow)]
         async with anyio.create_task_group() as group:
             for candidate in batch:
-                group.start_soon(evaluate, candidate)
+                if candidate not in alone:
+                    group.start_soon(evaluate, candidate)
+        for candidate in alone:  # which of two would make a call that happens once is not left to chance
+            await evaluate(candidate)
         for candidate in batch:
             self._tell(candidate, found[candidate.id])
 
@@ -145,7 +150,7 @@ async def search(
 ) -> SearchResult:
     """Return the best workflow reachable from a base by typed edits within a budget.
 
-    The base is always evaluated, whatever the budget of candidates and calls says.
+    The base is always evaluated, as far as the budget of calls lets it run.
 
     Raises:
         TimeoutError: the budget of seconds ended before the base was evaluated.

@@ -6,12 +6,13 @@ sound, free nodes, since their outputs are the evidence that mends the rest; wha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from catalog.effects import Activity, EffectTable, Reset
+from catalog.effects import Activity, Effect, EffectTable, Reset
 from catalog.result import CallFailure, FailureKind, RanUpstream
 from catalog.tools import ToolId
 from server.evolution.candidate import Candidate, Evaluation, Fitness
@@ -29,6 +30,9 @@ from skills_store.workflow.model import Workflow
 
 __all__ = ["Evaluator"]
 
+_SOMETHING = ("`true`",)
+"""Stands for an expectation whose literals a proposer must not see."""
+
 
 @dataclass
 class _HeldBack:
@@ -40,10 +44,32 @@ class _HeldBack:
     async def call(self, request: CallRequest) -> Answer:
         """Return the inner answer, or a denial for what costs."""
         effect = self.effects.effect(request.tool)
-        if effect.is_free and self.effects.reset_mode(request.tool.server) is Reset.NONE:
+        is_shared = self.effects.reset_mode(request.tool.server) is Reset.NONE
+        if effect is Effect.PURE or (effect.is_free and is_shared):
             return await self.inner.call(request)
         message = "held back until the static faults are mended"
         return Answer(CallFailure(FailureKind.DENIED, message, 0.0, RanUpstream.NO), effect, calls=0)
+
+
+@dataclass
+class _Metered:
+    """A caller that lets no call through that could pass the budget of calls."""
+
+    inner: Caller
+    evaluator: Evaluator
+
+    async def call(self, request: CallRequest) -> Answer:
+        """Return the inner answer, or that the budget is spent."""
+        evaluator = self.evaluator
+        if evaluator.episode.calls + evaluator.in_flight >= evaluator.call_limit:
+            message = "the budget of calls is spent"
+            failure = CallFailure(FailureKind.OVER_LIMIT, message, 0.0, RanUpstream.NO)
+            return Answer(failure, evaluator.world.effect(request.tool), calls=0)
+        evaluator.in_flight += 1
+        try:
+            return await self.inner.call(request)
+        finally:
+            evaluator.in_flight -= 1
 
 
 @dataclass
@@ -57,6 +83,12 @@ class Evaluator:
     signatures: Mapping[str, Signature] = field(default_factory=dict[str, Signature])
     """Of the skills that nodes call, by `name@version`."""
     seen_tools: dict[ToolId, JsonValue] = field(default_factory=dict[ToolId, JsonValue])
+    call_limit: float = math.inf
+    """Calls of the episode past which none is made."""
+    in_flight: int = 0
+    """Calls on their way, which may come to count."""
+    ran_once: set[tuple[str, ToolId]] = field(default_factory=set[tuple[str, ToolId]])
+    """Nodes whose call happened and can neither be repeated nor undone."""
 
     async def evaluate(self, candidate: Candidate) -> Evaluation:
         """Return what became of a candidate. The first one of a search is the base, run in full."""
@@ -65,7 +97,8 @@ class Evaluator:
         if any(isinstance(fault, Cycle | OverLimit) for fault in static):
             return self._without_run(candidate.workflow, static)
         activity = Activity.FIRST_RUN if is_base else Activity.RERUN
-        async with self.episode.candidate(activity) as caller:
+        async with self.episode.candidate(activity) as unmetered:
+            caller = _Metered(unmetered, self)
             guarded = _HeldBack(caller, self._held(is_base)) if static else caller
             run = await execute_workflow(
                 candidate.workflow,
@@ -74,7 +107,32 @@ class Evaluator:
                 snapshot=self.world.snapshot,
                 options=self.options,
             )
+        self._note_what_ran_once(run)
         return self._judged(candidate.workflow, static, run)
+
+    def may_repeat(self, workflow: Workflow) -> bool:
+        """Return whether every call of a workflow may be made any number of times."""
+        return all(node.tool is None or self.world.may_repeat(node.tool) for node in workflow.nodes)
+
+    def _note_what_ran_once(self, run: Run) -> None:
+        for step in run.trace.steps:
+            if step.tool and step.outcome == "succeeded" and not self.world.may_repeat(step.tool):
+                self.ran_once.add((step.node, step.tool))
+
+    def _dropped(self, workflow: Workflow) -> list[Fault]:
+        """Return a fault for each call that happened for good and that a candidate leaves out.
+
+        Its effect would still be there to make the candidate look right.
+        """
+        kept = {(node.id, node.tool) for node in workflow.nodes}
+        return [
+            Denied(
+                message=f"{tool} ran for {node!r} and cannot be undone: a plan without it cannot be verified",
+                tool=tool,
+            )
+            for node, tool in sorted(self.ran_once)
+            if (node, tool) not in kept
+        ]
 
     def _held(self, is_base: bool) -> EffectTable:
         """Return the effects by which calls are held back; the base may use its own processes."""
@@ -86,7 +144,7 @@ class Evaluator:
         """Return what proposers may see of an evaluated candidate."""
         return View(
             world=self.world,
-            workflow=candidate.workflow,
+            workflow=_without_literals_of_checks(candidate.workflow),
             outputs=evaluation.outputs,
             seen_tools=dict(self.seen_tools),
             faults=evaluation.faults,
@@ -105,8 +163,8 @@ class Evaluator:
 
     def _judged(self, workflow: Workflow, static: list[Fault], run: Run) -> Evaluation:
         verdict = verify(run, workflow, dict(self.world.inputs), self.checks)
-        faults = _merged(static, verdict)
-        fine = verdict.status in ("verified", "succeeded") and not static
+        faults = (*_merged(static, verdict), *self._dropped(workflow))
+        fine = verdict.status in ("verified", "succeeded") and not faults
         fitness = _fitness(workflow, faults, run, verdict, fine=fine)
         ran = not static and run.trace.outputs is not None and not run.faults
         status = "verified" if fine else "static_faults" if static else "executed" if ran else "failed"
@@ -122,6 +180,15 @@ class Evaluator:
             unmet=unmet,
             result=run.result,
         )
+
+
+def _without_literals_of_checks(workflow: Workflow) -> Workflow:
+    """Return the workflow as proposers see it: that something is expected stays, what it is does not."""
+    nodes = tuple(
+        node.model_copy(update={"expect": _SOMETHING}) if node.expect else node for node in workflow.nodes
+    )
+    expect = _SOMETHING if workflow.expect else ()
+    return workflow.model_copy(update={"nodes": nodes, "expect": expect})
 
 
 def _merged(static: list[Fault], verdict: Verdict) -> tuple[Fault, ...]:

@@ -33,6 +33,8 @@ def propose_bypass(view: View, node: Node, *, cost: float) -> Iterator[Proposal]
         for found in view.all_references
         if found.reference.root == "nodes" and found.reference.name == node.id
     }
+    if node.tool is not None and not view.world.may_repeat(node.tool):
+        cost += 1.5
     read = [found.reference for found in references_in([*node.arguments.values()])]
     for source in dict.fromkeys(reference for reference in read if reference.root == "nodes"):
         for rank, other in enumerate(_nearby(view, source)):

@@ -102,7 +102,7 @@ def _other_values(
         if option != value and fits(option, slot.schema):
             likeness = name_similarity(str(value), option)
             edit = set_argument(node, argument, escape_literal(option), f"the server offers {option!r}")
-            yield propose_one(edit, base_cost + 0.3 + 1.2 * (1 - likeness))
+            yield propose_one(edit, base_cost + 0.15 + 0.6 * (1 - likeness))
     if isinstance(value, str) and not value.startswith("$"):
         for rank, spelling in enumerate(other_spellings(value)):
             edit = set_argument(node, argument, spelling, f"{spelling!r} is another spelling of {value!r}")

@@ -131,13 +131,17 @@ def _key(request: CallRequest) -> tuple[str, ToolId, str]:
 
 
 def _takeable(tokens: list[_Token], request: CallRequest, candidate: int) -> _Token | None:
-    """Return the token a call may take: that of its own map, its own node's, or one left over."""
+    """Return the token a call may take: that of its own map, its own node's, or an unplanned one.
+
+    What another node of the plan may do once is never spent by a node that was put in.
+    """
     held = [token for token in tokens if token.holder is not None and token.holder[1] == request.node]
     if held:
         return next((token for token in held if _covers(token, request, candidate)), None)
     free = [token for token in tokens if token.holder is None]
     own = (token for token in free if token.planned is not None and token.planned.node == request.node)
-    return next(own, free[0] if free else None)
+    unplanned = (token for token in free if token.planned is None)
+    return next(own, next(unplanned, None))
 
 
 def _covers(token: _Token, request: CallRequest, candidate: int) -> bool:
