@@ -53,7 +53,8 @@ class RepairOptions:
     """Others' cases; None: the reference tasks."""
     config: Path | None = None
     """Configuration of the servers that others' cases call; None: the demo's servers."""
-    budget: Budget = field(default_factory=Budget)
+    budget: Budget = Budget(seconds=60.0, calls=600, candidates=1500)
+    """Of one repair. Local servers answer in milliseconds, so calls are allowed generously."""
     memory_cases: int = 10
     """Cases repaired once more without memoised answers; 0 leaves that out."""
     leave_out: frozenset[str] = frozenset()
