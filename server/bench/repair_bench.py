@@ -38,6 +38,9 @@ from skills_store.workflow.edits import render_edit
 __all__ = ["OpenBank", "RepairOptions", "demo_config", "quick_options", "run_repair_bench"]
 
 
+_BUDGET = Budget(seconds=60.0, calls=600, candidates=1500)
+
+
 class OpenBank(Protocol):
     """Opens the bank that is measured (`server.wiring.open_bank`)."""
 
@@ -53,7 +56,7 @@ class RepairOptions:
     """Others' cases; None: the reference tasks."""
     config: Path | None = None
     """Configuration of the servers that others' cases call; None: the demo's servers."""
-    budget: Budget = Budget(seconds=60.0, calls=600, candidates=1500)
+    budget: Budget = _BUDGET
     """Of one repair. Local servers answer in milliseconds, so calls are allowed generously."""
     memory_cases: int = 10
     """Cases repaired once more without memoised answers; 0 leaves that out."""

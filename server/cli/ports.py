@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import click
 from pydantic import JsonValue
 
 from catalog.config import ServerSpec
@@ -186,7 +187,11 @@ async def _serve(settings: Settings, address: tuple[str, int] | None) -> None:
         if address is None:
             await serve_stdio(bank)
         else:
-            await serve_http(bank, *address)
+            await serve_http(bank, *address, ready=_say_where)
+
+
+def _say_where(url: str) -> None:
+    click.echo(f"serving at {url}", err=True)
 
 
 async def _run_demo(as_json: bool, keep: Path | None, story: str | None) -> int:

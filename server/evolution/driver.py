@@ -18,6 +18,7 @@ from server.evolution.propose import propose
 from server.evolution.strategy import BestFirst, Record, SearchOptions
 from server.evolution.tidy import tidied
 from server.requests import Budget
+from skills_store.workflow.faults import Denied
 from skills_store.workflow.model import Workflow
 
 __all__ = ["Progress", "SearchResult", "search"]
@@ -97,9 +98,16 @@ class _Search:
         return None
 
     def _is_hopeless(self) -> bool:
-        """Return whether only the world or the policy stands in the way, which no edit mends."""
-        faults = self.strategy.best.evaluation.faults
-        return bool(faults) and all(fault.evidence != "workflow" for fault in faults)
+        """Return whether only the world or the policy stands in the way, which no edit mends.
+
+        What the policy holds back in a node that an edit brought is that edit's fault.
+        """
+        best = self.strategy.best
+        planned = {(node.id, node.tool) for node in self.strategy.base.nodes}
+        return bool(best.evaluation.faults) and all(
+            fault.evidence == "world" or (isinstance(fault, Denied) and (fault.node, fault.tool) in planned)
+            for fault in best.evaluation.faults
+        )
 
     async def _round(self, batch: list[Candidate]) -> None:
         found: dict[str, Evaluation] = {}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from catalog.similarity import text_similarity, words
+from catalog.similarity import words
 from catalog.tools import JsonSchema, Tool
 from server.evolution.insertions import Fixed, fillings
 from server.evolution.proposal import Proposal
@@ -85,7 +85,7 @@ def _step_tools(view: View) -> list[Tool]:
 
 
 def _said_by_task(view: View, tool: Tool) -> float:
-    return text_similarity(view.world.task, f"{tool.id.tool} {tool.description}")
+    return view.world.spoken_of.get(tool.id, 0.0)
 
 
 def _step_between(view: View, tool: Tool, gap: _Gap, base_cost: float) -> Iterator[Proposal]:

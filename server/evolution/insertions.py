@@ -20,7 +20,7 @@ from server.planning.literals import mentions
 from server.planning.slots import Source, fits, slot_of
 from server.planning.sources import analogous, argument_sources
 from server.planning.units import units_disagree
-from server.planning.view import View, argument_schema
+from server.planning.view import View, argument_schema, references_in
 from skills_store.workflow.edits import EditParameter, InsertNode
 from skills_store.workflow.model import Node, json_pointer
 from skills_store.workflow.references import Reference
@@ -95,7 +95,7 @@ def _producers(view: View, node_id: str) -> list[Tool]:
 
 def _producer_cost(view: View, node_id: str, pointer: str, tool: Tool) -> float:
     by_id = max(name_similarity(node_id, tool.id.tool), text_similarity(node_id, tool.description))
-    by_task = text_similarity(view.world.task, f"{tool.id.tool} {tool.description}")
+    by_task = view.world.spoken_of.get(tool.id, 0.0)
     used = any(node.tool == tool.id for node in view.workflow.nodes)
     cost = 0.6 + 1.2 * (1 - by_id) + 0.8 * (1 - by_task) - (0.5 if used else 0.0)
     cost += 0.0 if view.world.may_repeat(tool.id) else 2.0
@@ -158,7 +158,8 @@ def _combined(
         values = [source.value for source in picked]
         repeated = len(values) - len({repr(value) for value in values})
         arguments = dict(zip(names, values, strict=True))
-        yield arguments, cost + 0.8 * repeated + (1.5 if units_disagree(arguments) else 0.0)
+        cost += 0.8 * repeated + (1.5 if units_disagree(arguments) else 0.0)
+        yield arguments, cost if references_in([*values]) else cost + 1.0
 
 
 def _copies(view: View, tool: Tool) -> Iterator[tuple[dict[str, JsonValue], float]]:

@@ -11,7 +11,7 @@ from catalog.similarity import name_similarity
 from server.evolution.argument_faults import set_argument
 from server.evolution.insertions import propose_producer
 from server.evolution.proposal import Proposal, propose_one
-from server.planning.leaves import Leaf
+from server.planning.likeness import pointer_cost
 from server.planning.slots import slot_of
 from server.planning.sources import argument_sources
 from server.planning.view import View, references_in
@@ -166,21 +166,10 @@ def _alternatives(
                 continue
             if of_lists and leaf.types and "array" not in leaf.types:
                 continue
-            cost = by_node + _pointer_cost(reference, leaf, slot) + (0.4 if exists and not same else 0.0)
+            cost = by_node + pointer_cost(reference, leaf, slot) + (0.4 if exists and not same else 0.0)
             cost -= 0.4 if node in view.unused_nodes else 0.0
             cost += 0.5 if view.unused_inputs and not same and not exists else 0.0
             yield other, max(0.1, cost), f"{reference} is not there; {other} is"
-
-
-def _pointer_cost(reference: Reference, leaf: Leaf, slot: str) -> float:
-    if leaf.pointer == reference.pointer:
-        return 0.0
-    wanted = (pointer_parts(reference.pointer) or [""])[-1]
-    by_key = name_similarity(wanted, leaf.key) if wanted and leaf.key else 0.2
-    by_slot = 0.8 * name_similarity(slot, leaf.key) if leaf.key else 0.1
-    container = 0.6 if leaf.types & {"object", "array"} else 0.0
-    echo = 0.5 if leaf.key.startswith(("input", "from", "source")) else 0.0
-    return 0.2 + 1.5 * (1 - max(by_key, by_slot)) + container + echo
 
 
 def _other_inputs(view: View, reference: Reference) -> Iterator[tuple[Reference, float, str]]:

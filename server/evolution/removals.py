@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from server.evolution.proposal import Proposal, propose_one
+from server.planning.likeness import pointer_cost
 from server.planning.view import View, references_in
 from skills_store.workflow.edits import RemoveNode
 from skills_store.workflow.model import Node
@@ -28,23 +29,26 @@ def propose_bypass(view: View, node: Node, *, cost: float) -> Iterator[Proposal]
     """Yield removals of a node in a chain, its readers reading what it read."""
     if node.expect:
         return
-    readers = {
-        str(found.reference)
+    readers = [
+        found.reference
         for found in view.all_references
         if found.reference.root == "nodes" and found.reference.name == node.id
-    }
+    ]
     if node.tool is not None and not view.world.may_repeat(node.tool):
         cost += 1.5
     read = [found.reference for found in references_in([*node.arguments.values()])]
     for source in dict.fromkeys(reference for reference in read if reference.root == "nodes"):
-        for rank, other in enumerate(_nearby(view, source)):
+        for other, more in _nearby(view, source, readers):
             because = f"{node.id!r} adds nothing between {other} and its readers"
-            rewired = dict.fromkeys(readers, str(other))
-            yield propose_one(RemoveNode(node=node.id, rewired=rewired, because=because), cost + 0.25 * rank)
+            rewired = dict.fromkeys(map(str, readers), str(other))
+            yield propose_one(RemoveNode(node=node.id, rewired=rewired, because=because), cost + more)
 
 
-def _nearby(view: View, source: Reference) -> list[Reference]:
-    """Return a reference and the other places of the same output, at most a handful."""
+def _nearby(view: View, source: Reference, readers: list[Reference]) -> list[tuple[Reference, float]]:
+    """Return a reference and other places of the same output, with how far each is from what is read."""
     node = view.workflow.node(source.name)
-    others = [source.at(leaf.pointer) for leaf in view.leaves(node)] if node else []
-    return list(dict.fromkeys([source, *others]))[:6]
+    places: dict[Reference, float] = {source: 0.2}
+    for leaf in view.leaves(node) if node else []:
+        cost = min((pointer_cost(reader, leaf, "") for reader in readers), default=1.0)
+        places[source.at(leaf.pointer)] = 0.6 * cost
+    return sorted(places.items(), key=lambda place: (place[1], str(place[0])))[:8]

@@ -49,7 +49,9 @@ def _cost(view: View, node: Node, tool: Tool) -> float:
     name = node.tool.tool if node.tool else ""
     by_name = name_similarity(name, tool.id.tool)
     by_id = name_similarity(node.id, tool.id.tool)
-    by_task = text_similarity(f"{node.id} {view.world.task}", f"{tool.id.tool} {tool.description}")
+    by_task = max(
+        text_similarity(node.id, f"{tool.id.tool} {tool.description}"), view.world.spoken_of.get(tool.id, 0.0)
+    )
     same_server = 0.0 if node.tool and node.tool.server == tool.id.server else 0.4
     mismatch = 1.0 - _argument_fit(node.arguments, tool)
     likeness = max(by_name, 0.9 * by_id, by_task)

@@ -17,16 +17,16 @@ from catalog.search import Hit
 from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema, Tool
 from server.planning.leaves import json_type
-from server.planning.literals import task_literals
+from server.planning.likeness import GENERIC_KEYS
+from server.planning.literals import clauses, wording
 from server.planning.slots import Slot
-from server.planning.sources import GENERIC_KEYS, argument_sources
+from server.planning.sources import argument_sources
 from server.planning.view import View, World, argument_schema
 from skills_store.workflow.model import Node, Workflow
 from skills_store.workflow.references import Reference
 
 __all__ = ["plan_deterministically"]
 
-_CLAUSES = re.compile(r"\b(?:and then|then|and|after that|afterwards)\b|[;.]\s|, ", re.IGNORECASE)
 _TOOLS_PER_CLAUSE = 3
 _OPTIONAL_COST = 0.75
 
@@ -63,22 +63,13 @@ def _chains(world: World) -> Iterator[tuple[_Step, ...]]:
     """Yield single tools for the whole task, and tools in a row for its clauses."""
     for step in _steps(world, world.task, 6):
         yield (step,)
-    clauses = [part.strip() for part in _CLAUSES.split(world.task) if len(words(part)) > 1]
-    found = [steps for clause in clauses[:4] if (steps := _steps(world, clause, _TOOLS_PER_CLAUSE))]
+    found = [steps for clause in clauses(world.task) if (steps := _steps(world, clause, _TOOLS_PER_CLAUSE))]
     if len(found) > 1:
         yield from product(*found)
 
 
 def _steps(world: World, said: str, limit: int) -> list[_Step]:
-    return [_Step(hit.tool, said, _distance(world, hit)) for hit in world.index.search(_wording(said), limit)]
-
-
-def _wording(task: str) -> str:
-    """Return a task without the values it states: they say nothing of the tool."""
-    values = [x for x in task_literals(task) if x.kind not in ("word", "name", "symbol")]
-    for literal in reversed(values):
-        task = f"{task[: literal.start]} {task[literal.end :]}"
-    return task
+    return [_Step(hit.tool, said, _distance(world, hit)) for hit in world.index.search(wording(said), limit)]
 
 
 def _distance(world: World, hit: Hit) -> float:

@@ -12,9 +12,13 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from catalog.similarity import words
 from catalog.vocabulary import STOP_WORDS
 
-__all__ = ["TaskLiteral", "TaskLiteralKind", "mentions", "task_literals"]
+__all__ = ["TaskLiteral", "TaskLiteralKind", "clauses", "mentions", "task_literals", "wording"]
+
+_CLAUSES = re.compile(r"\b(?:and then|then|and|after that|afterwards)\b|[;.]\s|, ", re.IGNORECASE)
+_MOST_CLAUSES = 6
 
 TaskLiteralKind = Literal[
     "quoted", "url", "email", "date", "time", "zone", "path", "number", "name", "symbol", "word"
@@ -77,6 +81,20 @@ def _value(kind: TaskLiteralKind, text: str) -> JsonValue:
         return text
     plain = text.replace(",", "")
     return float(plain) if any(mark in plain for mark in ".eE") else int(plain)
+
+
+def clauses(task: str) -> list[str]:
+    """Return the first parts of a task that each say something to do; none when it is one sentence."""
+    parts = [part.strip() for part in _CLAUSES.split(task) if len(words(part)) > 1]
+    return parts[:_MOST_CLAUSES] if len(parts) > 1 else []
+
+
+def wording(task: str) -> str:
+    """Return a task without the values it states: they say nothing of the tool."""
+    values = [x for x in task_literals(task) if x.kind not in ("word", "name", "symbol")]
+    for literal in reversed(values):
+        task = f"{task[: literal.start]} {task[literal.end :]}"
+    return task
 
 
 def mentions(task: str, value: JsonValue) -> bool:

@@ -60,7 +60,11 @@ def _listed_tokens(text: str) -> list[str]:
     listed = [part for group in re.findall(r"\(([^()]*,[^()]*)\)", text) for part in group.split(",")]
     quoted = re.findall(r"['\"`]([\w+./:-]{1,40})['\"`]", text)
     tokens = [token.strip().strip("'\"`") for token in (*listed, *quoted)]
-    return [t for t in dict.fromkeys(tokens) if re.fullmatch(r"[\w+./:-]{1,40}", t) and t != "etc."]
+    return [
+        t
+        for t in dict.fromkeys(tokens)
+        if re.fullmatch(r"[\w+./:-]{1,40}", t) and t not in ("etc.", "e.g.", "i.e.", "etc")
+    ]
 
 
 def from_task(slot: Slot, view: View) -> Iterator[Source]:

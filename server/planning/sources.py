@@ -15,6 +15,7 @@ from catalog.schema import types
 from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema
 from server.planning.leaves import Leaf, json_type
+from server.planning.likeness import GENERIC_KEYS
 from server.planning.said import from_names, from_schema, from_task
 from server.planning.slots import Slot, Source, fits
 from server.planning.view import View, references_in
@@ -22,10 +23,9 @@ from skills_store.workflow.model import Node
 from skills_store.workflow.references import Reference, map_references
 from skills_store.workflow.scan import Unreadable, scan
 
-__all__ = ["GENERIC_KEYS", "analogous", "argument_sources"]
+__all__ = ["analogous", "argument_sources"]
 
 _LIKE = 0.6
-GENERIC_KEYS = frozenset({"result", "value", "output", "data", "text", "answer", "content", "results"})
 
 
 def argument_sources(slot: Slot, view: View, limit: int = 24) -> list[Source]:

@@ -16,7 +16,7 @@ from catalog.effects import Effect, EffectTable, Reset
 from catalog.search import ToolIndex
 from catalog.tools import JsonSchema, Snapshot, Tool, ToolId
 from server.planning.leaves import Leaf, closed_part, output_leaves
-from server.planning.literals import TaskLiteral, task_literals
+from server.planning.literals import TaskLiteral, clauses, task_literals, wording
 from skills_store.workflow.faults import CheckFailed, Fault, Malformed, PostconditionFailed
 from skills_store.workflow.graph import dependencies, descendants, unused
 from skills_store.workflow.model import Node, Workflow
@@ -24,6 +24,9 @@ from skills_store.workflow.references import Found, pointer_parts
 from skills_store.workflow.scan import node_references, scan
 
 __all__ = ["View", "World", "argument_schema", "references_in"]
+
+
+_HITS = 8
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,23 @@ class World:
         """Values the task mentions."""
         return task_literals(self.task)
 
+    @cached_property
+    def spoken_of(self) -> Mapping[ToolId, float]:
+        """How much the task, or a clause of it, speaks of a tool, in (0, 1]; tools not found are left out."""
+        found: dict[ToolId, float] = {}
+        for said in (self.task, *clauses(self.task)):
+            for hit in self.index.search(wording(said), limit=_HITS) if said else ():
+                found[hit.tool.id] = max(hit.score, found.get(hit.tool.id, 0.0))
+        return found
+
     def effect(self, tool: ToolId) -> Effect:
         """Return the effect class of a tool."""
         return self.effects.effect(tool)
 
     def may_repeat(self, tool: ToolId) -> bool:
-        """Return whether calls of a tool may be tried at will: free, or undone by a fresh process."""
+        """Return whether a tool may be called at will: free, undone by a fresh process, or not there."""
+        if tool not in self.snapshot:
+            return True
         return self.effect(tool).is_free or self.effects.reset_mode(tool.server) is not Reset.NONE
 
 
