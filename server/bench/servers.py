@@ -118,7 +118,7 @@ DEMO_SERVERS: tuple[DemoServer, ...] = (
             "select_rows": Effect.READ,
             "complete_sql_statement": Effect.PURE,
         },
-        reset=Reset.PROCESS,
+        reset=Reset.PROCESS_DIRS,  # a candidate may name a file to be created
     ),
     DemoServer(
         "excel",

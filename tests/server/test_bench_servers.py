@@ -47,7 +47,7 @@ def test_the_configuration_can_be_loaded_and_says_what_the_tools_do(tmp_path):
     assert config.effects.effect(ToolId("excel", "write_range")) is Effect.WRITE
     assert config.effects.effect(ToolId("mathematics", "create_session")) is Effect.WRITE
     assert config.effects.effect(ToolId("mathematics", "convert_units")) is Effect.PURE
-    assert config.effects.reset_mode("sqlite") is Reset.PROCESS
+    assert config.effects.reset_mode("sqlite") is Reset.PROCESS_DIRS
 
 
 @pytest.mark.skipif(shutil.which("git") is None or not _ALL_THERE, reason="needs git and skillbank[demo]")
