@@ -10,7 +10,7 @@ from catalog.schema.location import Lookup, lookup
 from catalog.schema.portable import lint_schema, portable_schema
 from catalog.schema.sampling import samples
 from catalog.schema.validation import SchemaProblem, check_schema, is_valid, problems
-from catalog.schema.variants import inline_refs, types
+from catalog.schema.variants import inline_refs, json_type, types
 
 __all__ = [
     "Coerced",
@@ -21,6 +21,7 @@ __all__ = [
     "feeds",
     "inline_refs",
     "is_valid",
+    "json_type",
     "lint_schema",
     "lookup",
     "portable_schema",

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from catalog.schema import json_type
 from catalog.tools import JsonSchema, Snapshot
 from catalog.vocabulary import STOP_WORDS
-from server.planning.leaves import json_type
 from server.planning.literals import TaskLiteralKind, mentions, task_literals
 from server.planning.view import argument_schema
 from skills_store.workflow.model import Node, Workflow, json_pointer

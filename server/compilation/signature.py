@@ -11,9 +11,9 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from catalog.schema import lookup, portable_schema
+from catalog.schema import json_type, lookup, portable_schema
 from catalog.tools import JsonSchema, Snapshot
-from server.planning.leaves import closed_part, json_type
+from server.planning.leaves import closed_part
 from server.planning.view import argument_schema
 from skills_store.skill import Signature
 from skills_store.workflow.model import Node, Workflow

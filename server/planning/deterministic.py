@@ -13,10 +13,10 @@ from itertools import product
 
 from pydantic import JsonValue
 
+from catalog.schema import json_type
 from catalog.search import Hit
 from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema, Tool
-from server.planning.leaves import json_type
 from server.planning.likeness import GENERIC_KEYS
 from server.planning.literals import clauses, wording
 from server.planning.slots import Slot

@@ -8,11 +8,11 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from catalog.schema import inline_refs, types
+from catalog.schema import inline_refs, json_type, types
 from catalog.tools import JsonSchema
 from skills_store.workflow.model import json_pointer
 
-__all__ = ["Leaf", "closed_part", "json_type", "leaves_of_schema", "leaves_of_value", "output_leaves"]
+__all__ = ["Leaf", "closed_part", "leaves_of_schema", "leaves_of_value", "output_leaves"]
 
 _MAX_LEAVES = 60
 _MAX_DEPTH = 4
@@ -28,25 +28,6 @@ class Leaf:
     types: frozenset[str]
     value: JsonValue = None
     seen: bool = False
-
-
-def json_type(value: JsonValue) -> str:
-    """Return the JSON Schema type name of a value."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case dict():
-            return "object"
 
 
 def output_leaves(value: JsonValue, schema: JsonSchema | None, *, seen: bool) -> list[Leaf]:

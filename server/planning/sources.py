@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from catalog.schema import types
+from catalog.schema import json_type, types
 from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema
-from server.planning.leaves import Leaf, json_type
+from server.planning.leaves import Leaf
 from server.planning.likeness import GENERIC_KEYS
 from server.planning.said import from_names, from_schema, from_task
 from server.planning.slots import Slot, Source, fits
