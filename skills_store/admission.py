@@ -18,7 +18,7 @@ from typing import Literal
 
 from catalog.canonical import JsonValue
 from skills_store.evidence import Evidence, UsedTool, VariedRun
-from skills_store.skill import AdmissionCheck, AdmissionVerdict, SkillState
+from skills_store.skill import AdmissionCheck, AdmissionVerdict, Skill, SkillState
 from skills_store.workflow.graph import needed, output_nodes
 from skills_store.workflow.model import Workflow
 from skills_store.workflow.references import Found
@@ -51,6 +51,7 @@ class _Finding:
             gate=self.gate,
             passed=self.leaves == "active",
             detail=self.detail,
+            leaves=None if self.leaves == "active" else self.leaves,
             inputs=self.inputs,
             seconds=self.seconds,
         )
@@ -92,7 +93,8 @@ def _awaited(evidence: Evidence) -> tuple[SkillState, str]:
         an explicit save; otherwise a person decides.
     """
     if evidence.learning != "auto":
-        return "proposed", f"all gates passed; learning mode is {evidence.learning}: a person approves"
+        mode = f"all gates passed; learning mode is {evidence.learning}"
+        return "proposed", f"{mode}: a person approves with {_approval(evidence.skill)}"
     if evidence.explicit_save:
         return "active", "all gates passed; saved explicitly"
     count = evidence.distinct_verified_traces
@@ -100,8 +102,14 @@ def _awaited(evidence: Evidence) -> tuple[SkillState, str]:
         return "active", f"all gates passed; {count} distinct verified runs"
     return "proposed", (
         f"all gates passed; {count} of {MINIMUM_TRACES} distinct verified runs:"
-        " another one, an explicit save or a person is awaited"
+        f" another one, an explicit save or a person's {_approval(evidence.skill)} is awaited"
     )
+
+
+def _approval(skill: Skill) -> str:
+    """Return the command of a person who approves; a later version need not be the one in use."""
+    version = f" --version {skill.version}" if skill.version > 1 else ""
+    return f"`skillbank skills approve {skill.name}{version}`"
 
 
 def _duplicate(evidence: Evidence) -> Iterable[_Finding]:
@@ -254,11 +262,12 @@ def _safety(evidence: Evidence) -> Iterable[_Finding]:
         it ends, and that it stays within bounds.
     """
     costly = _costly(evidence.tools)
+    lasting = f"{_listed(costly)} leaves lasting effects"
     yield _Finding(
         "effects",
         "safety",
         "proposed" if costly else "active",
-        f"{_listed(costly)} leaves lasting effects: a person approves" if costly else "no lasting effects",
+        f"{lasting}: a person approves with {_approval(evidence.skill)}" if costly else "no lasting effects",
         [{"tool": str(t.tool), "effect": t.effect.value, "reset": t.reset.value} for t in evidence.tools],
     )
     itself = ["it would call itself"] if evidence.interface.calls_itself else []

@@ -114,6 +114,8 @@ class AdmissionCheck(_Record):
     gate: Literal["duplicate", "interface", "function", "safety", "trivial"]
     passed: bool
     detail: str
+    leaves: SkillState | None = None
+    """Best state that the failed check leaves open; None: it passed, or this was not written down."""
     inputs: JsonValue = None
     seconds: float = 0.0
 

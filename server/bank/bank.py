@@ -10,6 +10,7 @@ from catalog.result import CallOutcome
 from catalog.tools import ToolId
 from server.bank import relaying, using
 from server.bank.context import Context
+from server.bank.deciding import approvable_skill, approve_skill, reject_skill
 from server.bank.learning import check_name, learn
 from server.bank.proving import prove
 from server.bank.publishing import PublishedSkill, published_skills
@@ -158,6 +159,22 @@ class Bank:
     async def rollback(self, name: str, version: int) -> SkillReport:
         """Make an earlier version the head."""
         return using.roll_back(name, version, self.context)
+
+    async def proposal(self, name: str, version: int | None = None) -> Skill:
+        """Return a proposed skill as a person would approve it, its head where no version is given.
+
+        Raises:
+            NotDecided: it cannot be approved; says its state, or what is wrong.
+        """
+        return approvable_skill(name, version, self.context)
+
+    async def approve(self, name: str, version: int | None = None) -> SkillReport:
+        """Make a proposed skill active at a person's word, and put it in use."""
+        return approve_skill(name, version, self.context)
+
+    async def reject(self, name: str, reason: str, version: int | None = None) -> SkillReport:
+        """Turn a proposed skill down for a reason; its workflow is not proposed again."""
+        return reject_skill(name, version, reason, self.context)
 
     async def retire(self, name: str, reason: str) -> SkillReport:
         """Take a skill out of use; it stays readable."""

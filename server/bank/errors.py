@@ -2,13 +2,14 @@
 
 BankError
 ├── SkillNotCallable   the skill is there and not in a state to be called
+├── NotDecided         a person's word on a skill changed nothing
 ├── NotSaved           a skill cannot be kept under the name that was asked for
 └── UnknownTrace       no run with this id is kept
 """
 
 from __future__ import annotations
 
-__all__ = ["BankError", "NotSaved", "SkillNotCallable", "UnknownTrace"]
+__all__ = ["BankError", "NotDecided", "NotSaved", "SkillNotCallable", "UnknownTrace"]
 
 
 class BankError(Exception):
@@ -17,6 +18,10 @@ class BankError(Exception):
 
 class SkillNotCallable(BankError):  # noqa: N818
     """The skill is there and not in a state to be called; the message says why and what to do."""
+
+
+class NotDecided(BankError):  # noqa: N818
+    """A person's word on a skill changed nothing; the message says in which state it is, and why."""
 
 
 class NotSaved(BankError):  # noqa: N818

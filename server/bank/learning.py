@@ -121,7 +121,8 @@ async def _kept(lesson: _Lesson) -> Learned:
     if not is_in_use or known.state in ("retired", "rejected", "suppressed"):
         if lesson.explicit:
             return await _admitted(lesson)
-        why = f"is {known.state}: {known.reason}" if is_in_use else "is not the version in use"
+        says_why = is_in_use or known.state == "rejected"
+        why = f"is {known.state}: {known.reason}" if says_why else "is not the version in use"
         return Learned(known, f"{known.name}@{known.version} has this workflow and {why}")
     if known.state == "stale":
         return await _verified_anew(known, lesson.context)

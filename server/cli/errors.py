@@ -22,9 +22,13 @@ from skills_store.errors import (
     VersionConflict,
 )
 
-__all__ = ["CANCELLED", "Failure", "failure_of"]
+__all__ = ["CANCELLED", "Failure", "NeedsApproval", "failure_of"]
 
-FAILED, MISUSE, WORLD, INTERRUPTED = 1, 2, 4, 130
+FAILED, MISUSE, NEEDS_APPROVAL, WORLD, INTERRUPTED = 1, 2, 3, 4, 130
+
+
+class NeedsApproval(Exception):  # noqa: N818
+    """A person has not said yes, and nothing was changed; the message says how to say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ def failure_of(error: BaseException) -> Failure | None:
             return CANCELLED
         case click.ClickException():
             return Failure("misuse", error.format_message(), MISUSE)
+        case NeedsApproval():
+            return Failure("needs_approval", plain_text(str(error)), NEEDS_APPROVAL)
         case CatalogError() | StoreError() | BenchError():
             return _typed(error)
         case _:

@@ -87,6 +87,18 @@ class BankPort(Protocol):
         """Make an earlier version the head. Raises UnknownSkill or VersionConflict."""
         ...
 
+    async def proposal(self, name: str, version: int | None = None) -> Skill:
+        """Return a proposed skill that a person may approve. Raises UnknownSkill or NotDecided."""
+        ...
+
+    async def approve(self, name: str, version: int | None = None) -> SkillReport:
+        """Make a proposed skill active and put it in use. Raises UnknownSkill or NotDecided."""
+        ...
+
+    async def reject(self, name: str, reason: str, version: int | None = None) -> SkillReport:
+        """Turn a proposed skill down; the reason is remembered. Raises UnknownSkill or NotDecided."""
+        ...
+
     async def retire(self, name: str, reason: str) -> SkillReport:
         """Take a skill out of use; it stays readable. Raises UnknownSkill or IllegalTransition."""
         ...

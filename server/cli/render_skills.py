@@ -1,8 +1,8 @@
-"""Draws skills for a person: the list, one skill on one screen, its tests."""
+"""Draws skills for a person: the list, one skill on one screen, what is to be approved, its tests."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from pydantic import JsonValue
@@ -11,10 +11,10 @@ from rich.text import Text
 
 from server.cli.render import heading, mark, plain, table
 from server.reports import SkillReport, SkillsReport, TestReport
-from skills_store.skill import Skill, SkillState
+from skills_store.skill import AdmissionCheck, Skill, SkillState
 from skills_store.workflow.graph import dependencies
 
-__all__ = ["render_skill", "render_skill_moved", "render_skills", "render_tests"]
+__all__ = ["render_proposed_skill", "render_skill", "render_skill_moved", "render_skills", "render_tests"]
 
 _STATE_STYLE: dict[SkillState, str] = {
     "active": "green",
@@ -60,21 +60,23 @@ def render_skill_moved(console: Console, report: SkillReport) -> None:
     )
 
 
+def render_proposed_skill(console: Console, skill: Skill) -> None:
+    """Draw what a person is asked to approve: state and reason, graph, failed checks, tools."""
+    _render_title(console, skill)
+    _render_graph(console, skill)
+    failed = [check for check in skill.verdict.checks if not check.passed] if skill.verdict else []
+    heading(console, "Failed checks")
+    if not failed:
+        console.print("  none", style="dim")
+    _render_checks(console, failed)
+    heading(console, "Tools")
+    for pin in skill.pins:
+        console.print(Text.assemble("  ", plain(pin.tool), f"  {pin.effect.value}"), soft_wrap=True)
+
+
 def render_skill(console: Console, skill: Skill) -> None:
     """Draw one skill: state and reason, signature, graph, evidence, tests and pins."""
-    console.print(
-        Text.assemble(
-            plain(skill.name, "bold"),
-            f" version {skill.version}  ",
-            (skill.state, _STATE_STYLE[skill.state]),
-            "  ",
-            plain(skill.reason, "dim"),
-        ),
-        soft_wrap=True,
-    )
-    for text in (skill.description, skill.guidance.when_to_use):
-        if text:
-            console.print(plain(text), soft_wrap=True)
+    _render_title(console, skill)
     _render_signature(console, skill)
     _render_graph(console, skill)
     _render_evidence(console, skill)
@@ -91,6 +93,22 @@ def render_tests(console: Console, report: TestReport) -> None:
     console.print(
         f"{passed} of {len(report.tests)} passed", style="bold green" if report.passed else "bold red"
     )
+
+
+def _render_title(console: Console, skill: Skill) -> None:
+    console.print(
+        Text.assemble(
+            plain(skill.name, "bold"),
+            f" version {skill.version}  ",
+            (skill.state, _STATE_STYLE[skill.state]),
+            "  ",
+            plain(skill.reason, "dim"),
+        ),
+        soft_wrap=True,
+    )
+    for text in (skill.description, skill.guidance.when_to_use):
+        if text:
+            console.print(plain(text), soft_wrap=True)
 
 
 def _render_signature(console: Console, skill: Skill) -> None:
@@ -131,7 +149,11 @@ def _render_evidence(console: Console, skill: Skill) -> None:
         console.print(
             Text.assemble("  ", mark(verification.passed), f" {verification.by}  ", detail), soft_wrap=True
         )
-    for check in skill.verdict.checks if skill.verdict else ():
+    _render_checks(console, skill.verdict.checks if skill.verdict else ())
+
+
+def _render_checks(console: Console, checks: Iterable[AdmissionCheck]) -> None:
+    for check in checks:
         line = Text.assemble(
             "  ", mark(check.passed), f" {check.gate}: ", plain(check.name), "  ", plain(check.detail, "dim")
         )

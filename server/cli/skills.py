@@ -1,4 +1,4 @@
-"""Commands on skills: list, show, run, test, rollback, retire."""
+"""Commands on skills: list, show, run, test, approve, reject, rollback, retire."""
 
 from __future__ import annotations
 
@@ -7,18 +7,26 @@ import functools
 import click
 from pydantic import JsonValue
 
+from server.cli.errors import NeedsApproval
 from server.cli.options import inputs_option, session_command
 from server.cli.render import render_run
-from server.cli.render_skills import render_skill, render_skill_moved, render_skills, render_tests
+from server.cli.render_skills import (
+    render_proposed_skill,
+    render_skill,
+    render_skill_moved,
+    render_skills,
+    render_tests,
+)
 from server.cli.session import Session
 from server.reports import exit_code
+from skills_store.skill import Skill
 
 __all__ = ["skills"]
 
 
 @click.group()
 def skills() -> None:
-    """Look at skills, run and test them, take back a version, or retire one."""
+    """Look at skills, run and test them, approve or reject what is proposed, take one back."""
 
 
 @skills.command("list")
@@ -69,6 +77,56 @@ def test(session: Session, *, name: str) -> int:
     report = session.with_bank(lambda bank: bank.test_skill(name))
     session.show(report, render_tests)
     return 0 if report.passed else 1
+
+
+@skills.command("approve")
+@click.argument("name")
+@click.option("--version", type=click.IntRange(min=1), help="Which version. Default: the one in use.")
+@click.option("--yes", "-y", is_flag=True, help="Approve without asking.")
+@session_command
+def approve(session: Session, *, name: str, version: int | None, yes: bool) -> int:
+    """Make the proposed skill NAME active: from now on clients see and call it as a tool.
+
+    On a terminal it shows what is approved and asks once; elsewhere it needs --yes. A skill that a
+    check shows to be wrong cannot be approved.
+
+    \b
+    Examples:
+      skillbank skills approve save_note
+      skillbank skills approve save_note --version 2 --yes
+    """
+    proposed = session.with_bank(lambda bank: bank.proposal(name, version))
+    if not yes:
+        _ask_to_approve(session, proposed)
+    report = session.with_bank(lambda bank: bank.approve(proposed.name, proposed.version))
+    session.show(report, render_skill_moved)
+    return 0
+
+
+def _ask_to_approve(session: Session, proposed: Skill) -> None:
+    named = f"{proposed.name}@{proposed.version}"
+    if not session.interactive:
+        raise NeedsApproval(f"nobody could be asked, so {named} stays proposed: say --yes to approve it")
+    render_proposed_skill(session.err, proposed)
+    if not session.confirm(f"Approve {named}? Clients can then call it.", default=False):
+        raise NeedsApproval(f"not approved: {named} stays proposed")
+
+
+@skills.command("reject")
+@click.argument("name")
+@click.option("--version", type=click.IntRange(min=1), help="Which version. Default: the one in use.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why not; kept with it.")
+@session_command
+def reject(session: Session, *, name: str, version: int | None, reason: str) -> int:
+    """Turn down the proposed skill NAME; it stays readable and is not proposed again.
+
+    \b
+    Example:
+      skillbank skills reject save_note --reason 'writes to the wrong notebook'
+    """
+    report = session.with_bank(lambda bank: bank.reject(name, reason, version))
+    session.show(report, render_skill_moved)
+    return 0
 
 
 @skills.command("rollback")

@@ -68,6 +68,8 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "skills show": Skill,
     "skills run": RunReport,
     "skills test": TestReport,
+    "skills approve": SkillReport,
+    "skills reject": SkillReport,
     "skills rollback": SkillReport,
     "skills retire": SkillReport,
 }

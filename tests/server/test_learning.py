@@ -135,6 +135,18 @@ class TestLearningFromTasks:
         assert second.skill_state == "rejected"
         assert "not wanted" in second.skill_reason
 
+    async def test_remembers_a_refused_version_beside_the_one_in_use(self, open_desk):
+        async with open_desk(learning="propose") as desk:
+            first = await desk.bank.solve(HASH_A, SolveRequest(checks=DIGEST))
+            refused = desk.store.head(first.skill)
+            other = refused.model_copy(update={"version": 2, "content_hash": "sha256:other"})
+            desk.store.add_version(other, expected_head=1)
+            await desk.bank.reject(first.skill, "not wanted", 1)
+            again = await desk.bank.solve(HASH_B, SolveRequest(checks=DIGEST))
+            assert len(desk.store.versions(first.skill)) == 2
+        assert again.skill_state == "rejected"
+        assert "is rejected: not wanted" in again.skill_reason
+
 
 class TestVersions:
     async def test_another_workflow_under_the_name_is_the_next_version_and_passes_the_old_tests(

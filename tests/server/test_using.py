@@ -11,12 +11,13 @@ from catalog.config import Config
 from catalog.effects import Effect
 from catalog.testing import ScriptedServer, ScriptedTool
 from server.bank import Bank
-from server.bank.errors import SkillNotCallable
+from server.bank.errors import NotDecided, SkillNotCallable
 from server.execution.consent import GrantAll, NoConsent
 from server.reports import exit_code
 from server.requests import RepairRequest
 from server.verification import Checks
 from skills_store.errors import IllegalTransition, UnknownSkill, VersionConflict
+from skills_store.skill import AdmissionCheck
 
 pytestmark = pytest.mark.anyio
 
@@ -318,3 +319,107 @@ class TestMoves:
         assert [skill.name for skill in found.skills] == ["zebra_adds"]
         assert found.skills[0].score > 0.3
         assert found.skills[0].reasons
+
+
+class TestAPersonsWord:
+    @pytest.fixture
+    def propose(self, saving):
+        """Save a workflow that writes, which waits for a person."""
+
+        async def proposed(desk):
+            await save(desk, saving, name="saves", inputs={"text": "a"}, check="output.count == `1`")
+
+        return proposed
+
+    async def test_makes_a_proposed_skill_a_tool_without_running_it(self, open_desk, propose):
+        async with open_desk(consent=GrantAll()) as desk:
+            await propose(desk)
+            assert desk.bank.published() == []
+            shown = await desk.bank.proposal("saves")
+            approved = await desk.bank.approve("saves")
+            assert [entry.tool_name for entry in desk.bank.published()] == ["saves"]
+            assert desk.count("save_note") == 1
+            answer = await desk.bank.call_skill("saves", {"text": "b"})
+            last = desk.store.changes("saves")[-1]
+        assert "a person approves with `skillbank skills approve saves`" in shown.reason
+        assert (approved.state, approved.tool_name) == ("active", "saves")
+        assert (last.before, last.after, last.by) == ("proposed", "active", "person")
+        assert answer.outputs == {"count": 2}
+
+    async def test_turns_a_proposed_skill_down_and_the_reason_is_remembered(self, open_desk, propose):
+        async with open_desk(consent=GrantAll()) as desk:
+            await propose(desk)
+            rejected = await desk.bank.reject("saves", "wrong notebook")
+            with pytest.raises(SkillNotCallable, match="rejected: wrong notebook"):
+                await desk.bank.run_skill("saves", {"text": "b"})
+            with pytest.raises(NotDecided, match=r"saves@1 is rejected \(wrong notebook\)"):
+                await desk.bank.approve("saves")
+        assert (rejected.state, rejected.reason, rejected.tool_name) == ("rejected", "wrong notebook", None)
+
+    @pytest.mark.parametrize("word", ["proposal", "approve", "reject"])
+    async def test_on_a_skill_that_is_not_proposed_says_in_which_state_it_is(self, open_desk, adding, word):
+        async with open_desk() as desk:
+            await save(desk, adding)
+            more = ("no",) if word == "reject" else ()
+            with pytest.raises(NotDecided, match=r"adds@1 is active .*: only a proposed skill can be"):
+                await getattr(desk.bank, word)("adds", *more)
+            with pytest.raises(UnknownSkill, match="skills: adds"):
+                await getattr(desk.bank, word)("nothing", *more)
+            assert desk.store.head("adds").state == "active"
+
+    async def test_puts_a_later_version_in_use_that_waited_beside_the_one_in_use(
+        self, open_desk, adding, node, document
+    ):
+        twice = document(
+            node("sum", "calculator/add", {"a": "$inputs.a", "b": "$inputs.b"}),
+            node("note", "notes/save_note", {"text": "{$nodes.sum.output#/result}"}),
+            outputs={"sum": "$nodes.sum.output#/result", "noted": "$nodes.note.output#/count"},
+            inputs={"a": NUMBER, "b": NUMBER},
+        )
+        async with open_desk(consent=GrantAll()) as desk:
+            await save(desk, adding)
+            report = await save(desk, twice)
+            assert (report.skill_state, desk.store.head("adds").version) == ("proposed", 1)
+            with pytest.raises(NotDecided, match="`skillbank skills approve adds --version 2`"):
+                await desk.bank.approve("adds")
+            approved = await desk.bank.approve("adds", 2)
+            (entry,) = desk.bank.published()
+        assert "skillbank skills approve adds --version 2" in report.skill_reason
+        assert (approved.version, approved.state, entry.skill.version) == (2, "active", 2)
+
+    async def test_cannot_make_active_what_is_shown_to_be_wrong(self, open_desk, propose):
+        async with open_desk(consent=GrantAll()) as desk:
+            await propose(desk)
+            written = _with_a_check_that_leaves(desk.store.head("saves"), "shadow")
+            desk.store.add_version(written, expected_head=1)
+            with pytest.raises(NotDecided, match="shown to be wrong: static_check: it has a fault"):
+                await desk.bank.approve("saves")
+            assert desk.store.head("saves").state == "proposed"
+            rejected = await desk.bank.reject("saves", "it has a fault")
+        assert (rejected.version, rejected.state) == (2, "rejected")
+
+    async def test_counts_what_was_proved_again_after_its_verdict(self, open_desk, propose):
+        async with open_desk(consent=GrantAll()) as desk:
+            await propose(desk)
+            wrong = _with_a_check_that_leaves(desk.store.head("saves"), "shadow")
+            desk.store.add_version(wrong, expected_head=1)
+            for state in ("shadow", "proposed"):
+                desk.store.move("saves", 2, state, reason="looked at", by="system", at=1.0)
+            approved = await desk.bank.approve("saves")
+        assert (approved.version, approved.state) == (2, "active")
+
+    async def test_cannot_make_active_what_no_gate_has_looked_at(self, open_desk, propose):
+        async with open_desk(consent=GrantAll()) as desk:
+            await propose(desk)
+            unjudged = desk.store.head("saves").model_copy(update={"version": 2, "verdict": None})
+            desk.store.add_version(unjudged, expected_head=1)
+            with pytest.raises(NotDecided, match="no gate has looked at it"):
+                await desk.bank.approve("saves")
+
+
+def _with_a_check_that_leaves(skill, state):
+    check = AdmissionCheck(
+        name="static_check", gate="interface", passed=False, detail="it has a fault", leaves=state
+    )
+    verdict = skill.verdict.model_copy(update={"checks": (*skill.verdict.checks, check)})
+    return skill.model_copy(update={"version": skill.version + 1, "verdict": verdict})

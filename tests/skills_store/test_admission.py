@@ -122,20 +122,22 @@ def test_a_verdict_lists_every_check_in_order_with_its_inputs():
         pytest.param(
             {"distinct_verified_traces": 1},
             "proposed",
-            "all gates passed; 1 of 2 distinct verified runs: another one, an explicit save or a person"
-            " is awaited",
+            "all gates passed; 1 of 2 distinct verified runs: another one, an explicit save or a person's"
+            " `skillbank skills approve convert` is awaited",
             id="one-trace",
         ),
         pytest.param(
             {"learning": "propose"},
             "proposed",
-            "all gates passed; learning mode is propose: a person approves",
+            "all gates passed; learning mode is propose: a person approves"
+            " with `skillbank skills approve convert`",
             id="mode-propose",
         ),
         pytest.param(
             {"learning": "off", "explicit_save": True},
             "proposed",
-            "all gates passed; learning mode is off: a person approves",
+            "all gates passed; learning mode is off: a person approves"
+            " with `skillbank skills approve convert`",
             id="mode-off",
         ),
         pytest.param(
@@ -352,7 +354,8 @@ def test_what_is_right_only_in_part_or_by_opinion_is_guidance(changes, details):
                 "replay": "cannot be replayed: units/convert (write) may not run again",
                 "varied_runs": "cannot be tried on other inputs: units/convert (write) may not run again",
                 "inputs_reach_outputs": "no successful run on another value of unit, value",
-                "effects": "units/convert (write) leaves lasting effects: a person approves",
+                "effects": "units/convert (write) leaves lasting effects: a person approves"
+                " with `skillbank skills approve convert`",
             },
             id="write",
         ),
@@ -367,7 +370,8 @@ def test_what_is_right_only_in_part_or_by_opinion_is_guidance(changes, details):
                 "replay": "cannot be replayed: units/convert (unknown) may not run again",
                 "varied_runs": "cannot be tried on other inputs: units/convert (unknown) may not run again",
                 "inputs_reach_outputs": "no successful run on another value of unit, value",
-                "effects": "units/convert (unknown) leaves lasting effects: a person approves",
+                "effects": "units/convert (unknown) leaves lasting effects: a person approves"
+                " with `skillbank skills approve convert`",
             },
             id="unknown-effect-saved-explicitly",
         ),
@@ -377,6 +381,21 @@ def test_what_is_short_of_evidence_waits_and_says_for_what(changes, details):
     verdict = judge_admission(good(**changes))
     assert failing(good(**changes)) == details
     assert (verdict.state, verdict.reason) == ("proposed", "; ".join(details.values()))
+
+
+def test_a_later_version_is_approved_by_its_number():
+    verdict = judge_admission(good(skill=a_candidate(a_workflow(), version=2), learning="propose"))
+    assert verdict.reason.endswith("a person approves with `skillbank skills approve convert --version 2`")
+
+
+def test_a_check_says_what_it_leaves_open():
+    waiting = judge_admission(good(tools=(WRITER,), replays=()))
+    assert {c.name: c.leaves for c in waiting.checks if c.leaves} == {
+        "replay": "proposed",
+        "effects": "proposed",
+    }
+    wrong = judge_admission(good(replays=(replace(REPLAY, passed=False),)))
+    assert {c.name: c.leaves for c in wrong.checks if c.leaves} == {"replay": "shadow"}
 
 
 def test_a_run_on_one_input_alone_outweighs_a_run_on_several():

@@ -1,11 +1,14 @@
-"""skills list, show, run, test, rollback, retire."""
+"""skills list, show, run, test, approve, reject, rollback, retire."""
 
 from __future__ import annotations
+
+from io import StringIO
 
 import pytest
 
 from catalog.effects import Effect
 from catalog.tools import ToolId
+from server.bank.errors import NotDecided
 from server.reports import RunReport, SkillReport, SkillsReport, TestOutcome, TestReport
 from skills_store.errors import IllegalTransition, UnknownSkill, VersionConflict
 from skills_store.skill import (
@@ -151,6 +154,75 @@ def test_rollback_and_retire_pass_on_what_was_said(cli):
         ("retire", "to_f", "replaced"),
         ("retire", "to_f", "retired by a person"),
     ]
+
+
+PROPOSED = SKILL.model_copy(update={"state": "proposed", "reason": "leaves lasting effects"})
+APPROVED = SkillReport(name="to_f", version=2, state="active", reason="approved by a person")
+
+
+def test_approve_shows_on_a_terminal_what_it_approves_and_asks_once(cli, monkeypatch):
+    cli.bank.answers = {"proposal": PROPOSED, "approve": APPROVED}
+    cli.interactive = True
+    monkeypatch.setattr("sys.stdin", StringIO("y\n"))
+    ran = cli("skills", "approve", "to_f")
+    assert (ran.code, ran.out) == (0, "to_f version 2 is active: approved by a person\n")
+    assert ran.err == (
+        "to_f version 2  proposed  leaves lasting effects\n"
+        "Convert Celsius to Fahrenheit.\n"
+        "\nGraph\n  conv  units/convert\n  round  mathematics/round  ← conv\n"
+        "\nFailed checks\n  ✗ function: varied_runs  1 of 2\n"
+        "\nTools\n  units/convert  pure\n"
+        "Approve to_f@2? Clients can then call it. [y/N]: "
+    )
+    assert cli.bank.asked == [("proposal", "to_f", None), ("approve", "to_f", 2)]
+
+
+def test_what_a_person_does_not_approve_stays_as_it_is(cli, monkeypatch):
+    cli.bank.answers = {"proposal": PROPOSED, "approve": APPROVED}
+    cli.interactive = True
+    monkeypatch.setattr("sys.stdin", StringIO("\n"))
+    ran = cli("skills", "approve", "to_f", "--version", "2")
+    assert (ran.code, ran.out) == (3, "")
+    assert "not approved: to_f@2 stays proposed" in ran.err
+    assert cli.bank.asked == [("proposal", "to_f", 2)]
+
+
+@pytest.mark.parametrize("interactive", [False, True], ids=["no-terminal", "json-on-a-terminal"])
+def test_approve_needs_yes_where_nobody_can_be_asked(cli, interactive):
+    cli.bank.answers = {"proposal": PROPOSED, "approve": APPROVED}
+    cli.interactive = interactive
+    ran = cli("skills", "approve", "to_f", "--json")
+    assert (ran.code, ran.json["error"]["kind"]) == (3, "needs_approval")
+    assert "--yes" in ran.json["error"]["message"]
+    assert cli.bank.asked == [("proposal", "to_f", None)]
+    ran = cli("skills", "approve", "to_f", "--json", "--yes")
+    assert (ran.code, ran.json) == (0, APPROVED.model_dump(mode="json"))
+
+
+def test_reject_passes_on_its_reason_and_needs_one(cli):
+    rejected = SkillReport(name="to_f", version=2, state="rejected", reason="wrong scale")
+    cli.bank.answers["reject"] = rejected
+    ran = cli("skills", "reject", "to_f", "--reason", "wrong scale")
+    assert (ran.code, ran.out) == (0, "to_f version 2 is rejected: wrong scale\n")
+    assert cli("skills", "reject", "to_f", "--version", "2", "--reason", "no", "--json").json == (
+        rejected.model_dump(mode="json")
+    )
+    assert cli.bank.asked == [("reject", "to_f", "wrong scale", None), ("reject", "to_f", "no", 2)]
+    assert cli("skills", "reject", "to_f").code == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "code"),
+    [
+        pytest.param(UnknownSkill("there is no skill x"), "unknown_skill", 2, id="unknown"),
+        pytest.param(NotDecided("x@1 is active: only a proposed skill"), "refused", 1, id="not-proposed"),
+    ],
+)
+def test_a_word_on_what_is_not_proposed_is_answered_before_it_is_asked_for(cli, error, kind, code):
+    cli.bank.answers = {"proposal": error, "reject": error}
+    for command in (("approve", "x"), ("reject", "x", "--reason", "no")):
+        ran = cli("skills", *command, "--json")
+        assert (ran.code, ran.json["error"]) == (code, {"kind": kind, "message": str(error)})
 
 
 @pytest.mark.parametrize(
