@@ -42,6 +42,8 @@ class Fitness:
     """Compared field by field; more is better."""
 
     verified: bool
+    keeps_inputs: bool
+    """Whether every input that reached an output of the base still does: else work may be skipped."""
     checks_passed: float
     """Share of the caller's checks that hold, 0 when outputs are missing."""
     outputs_produced: float

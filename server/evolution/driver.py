@@ -6,6 +6,7 @@ candidates are evaluated at once, and the first verified one is tidied before it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -22,6 +23,9 @@ from skills_store.workflow.faults import Denied
 from skills_store.workflow.model import Workflow
 
 __all__ = ["Progress", "SearchResult", "search"]
+
+_SECOND_THOUGHTS = 100
+"""Candidates still looked at once one verified that drops an input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,8 @@ class _Search:
     deadline: float = 0.0
     calls_before: int = 0
     records: list[Record] = field(default_factory=list[Record])
+    verified_at: float = math.inf
+    """Candidates evaluated when the first one verified."""
 
     @property
     def spent_calls(self) -> int:
@@ -85,17 +91,33 @@ class _Search:
 
     async def _until_done(self) -> str | None:
         await self._round([self.strategy.first()])
-        while self.strategy.best.evaluation.status != "verified":
-            if self._is_hopeless():
-                return None
+        stopped = await self._until_settled()
+        if self.strategy.best.evaluation.status != "verified":
+            return stopped
+        await self._tidy()
+        return None
+
+    async def _until_settled(self) -> str | None:
+        """Return which budget ended the search, None when it ended by itself."""
+        while not self._is_settled() and not self._is_hopeless():
             if spent := self.spent():
                 return spent
             batch = self.strategy.ask(min(self.width, self.budget.candidates - len(self.records)))
             if not batch:
                 return None
             await self._round(batch)
-        await self._tidy()
         return None
+
+    def _is_settled(self) -> bool:
+        """Return whether the best is right, or has been for a while without keeping every input in use.
+
+        An answer that no longer depends on an input may be right by chance.
+        """
+        best = self.strategy.best.evaluation
+        if best.status != "verified":
+            return False
+        self.verified_at = min(self.verified_at, len(self.records))
+        return best.fitness.keeps_inputs or len(self.records) - self.verified_at >= _SECOND_THOUGHTS
 
     def _is_hopeless(self) -> bool:
         """Return whether only the world or the policy stands in the way, which no edit mends.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
@@ -25,7 +25,7 @@ from skills_store.skill import Signature
 from skills_store.trace import Step
 from skills_store.workflow.check import check_workflow
 from skills_store.workflow.faults import Cycle, Denied, Fault, OverLimit
-from skills_store.workflow.graph import needed
+from skills_store.workflow.graph import needed, reaching_inputs
 from skills_store.workflow.model import Workflow
 
 __all__ = ["Evaluator"]
@@ -83,6 +83,8 @@ class Evaluator:
     signatures: Mapping[str, Signature] = field(default_factory=dict[str, Signature])
     """Of the skills that nodes call, by `name@version`."""
     seen_tools: dict[ToolId, JsonValue] = field(default_factory=dict[ToolId, JsonValue])
+    base_inputs: frozenset[str] | None = None
+    """Inputs that reach an output of the base, None until it was evaluated."""
     call_limit: float = math.inf
     """Calls of the episode past which none is made."""
     in_flight: int = 0
@@ -113,6 +115,13 @@ class Evaluator:
     def may_repeat(self, workflow: Workflow) -> bool:
         """Return whether every call of a workflow may be made any number of times."""
         return all(node.tool is None or self.world.may_repeat(node.tool) for node in workflow.nodes)
+
+    def _keeps_inputs(self, workflow: Workflow) -> bool:
+        """Return whether what reached an output of the base still does; the first workflow is the base."""
+        reaching = reaching_inputs(workflow)
+        if self.base_inputs is None:
+            self.base_inputs = reaching
+        return self.base_inputs <= reaching
 
     def _note_what_ran_once(self, run: Run) -> None:
         for step in run.trace.steps:
@@ -158,14 +167,16 @@ class Evaluator:
 
     def _without_run(self, workflow: Workflow, static: list[Fault]) -> Evaluation:
         unmet = len(workflow.nodes) + len(workflow.outputs) + 1 + 0.5 * len(static)
-        fitness = Fitness(False, 0.0, 0.0, 0.0, _rule_score(workflow, static, ()))
+        kept = self._keeps_inputs(workflow)
+        fitness = Fitness(False, kept, 0.0, 0.0, 0.0, _rule_score(workflow, static, ()))
         return Evaluation("static_faults", tuple(static), fitness, None, None, {}, 0, unmet)
 
     def _judged(self, workflow: Workflow, static: list[Fault], run: Run) -> Evaluation:
         verdict = verify(run, workflow, dict(self.world.inputs), self.checks)
         faults = (*_merged(static, verdict), *self._dropped(workflow))
         fine = verdict.status in ("verified", "succeeded") and not faults
-        fitness = _fitness(workflow, faults, run, verdict, fine=fine)
+        measured = _fitness(workflow, faults, run, verdict, fine=fine)
+        fitness = replace(measured, keeps_inputs=self._keeps_inputs(workflow))
         ran = not static and run.trace.outputs is not None and not run.faults
         status = "verified" if fine else "static_faults" if static else "executed" if ran else "failed"
         unmet = 0.0 if fine else _unmet(workflow, faults, run)
@@ -216,6 +227,7 @@ def _fitness(
     produced = [value for value in (run.trace.outputs or {}).values() if value is not None]
     return Fitness(
         verified=fine,
+        keeps_inputs=True,
         checks_passed=sum(passed) / len(passed) if passed else float(fine),
         outputs_produced=len(produced) / len(workflow.outputs) if workflow.outputs else 0.0,
         executed=len(wanted & done) / len(wanted) if wanted else 0.0,

@@ -55,7 +55,9 @@ async def tidied(
 
 
 def _tidier(current: Record, record: Record) -> Record:
-    return record if record.evaluation.status == "verified" else current
+    is_right = record.evaluation.status == "verified"
+    keeps = record.evaluation.fitness.keeps_inputs >= current.evaluation.fitness.keeps_inputs
+    return record if is_right and keeps else current
 
 
 async def _tried(

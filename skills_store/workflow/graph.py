@@ -22,6 +22,7 @@ __all__ = [
     "descendants",
     "needed",
     "output_nodes",
+    "reaching_inputs",
     "unused",
     "waves",
 ]
@@ -123,6 +124,15 @@ def needed(workflow: Workflow) -> frozenset[str]:
     edges = dependencies(workflow)
     roots = output_nodes(workflow) | (named & edges.keys())
     return roots | _closure(roots, edges)
+
+
+def reaching_inputs(workflow: Workflow) -> frozenset[str]:
+    """Return the inputs that outputs read, directly or through the nodes they stand on by data."""
+    roots = output_nodes(workflow)
+    nodes = roots | _closure(roots, data_dependencies(workflow))
+    found = [item for item in scan(workflow.outputs) if isinstance(item, Found)]
+    found += [item for node in workflow.nodes if node.id in nodes for item in node_references(node)]
+    return frozenset(item.reference.name for item in found if item.reference.root == "inputs")
 
 
 def unused(workflow: Workflow) -> frozenset[str]:

@@ -18,7 +18,7 @@ from skills_store.workflow.model import Workflow
 from tests.worlds import node, workflow
 
 BASE = workflow(node("sum", "sums/add", {"a": 0, "b": 0}), outputs={"o": "$nodes.sum.output#/result"})
-ZERO = Fitness(False, 0.0, 0.0, 0.0, 0.0)
+ZERO = Fitness(False, False, 0.0, 0.0, 0.0, 0.0)
 
 
 def put(argument: str, value: int, cost: float) -> Proposal:
@@ -145,14 +145,14 @@ def test_there_is_no_best_before_anything_was_told():
 
 class TestFitness:
     FITTER = (
-        Fitness(True, 0.0, 0.0, 0.0, 0.0),
-        Fitness(False, 1.0, 0.0, 0.0, 0.0),
-        Fitness(False, 0.5, 1.0, 1.0, 1.0),
-        Fitness(False, 0.0, 1.0, 0.0, 0.0),
-        Fitness(False, 0.0, 0.5, 1.0, 1.0),
-        Fitness(False, 0.0, 0.0, 1.0, 0.0),
-        Fitness(False, 0.0, 0.0, 0.5, 1.0),
-        Fitness(False, 0.0, 0.0, 0.0, 1.0),
+        Fitness(True, False, 0.0, 0.0, 0.0, 0.0),
+        Fitness(False, False, 1.0, 0.0, 0.0, 0.0),
+        Fitness(False, False, 0.5, 1.0, 1.0, 1.0),
+        Fitness(False, False, 0.0, 1.0, 0.0, 0.0),
+        Fitness(False, False, 0.0, 0.5, 1.0, 1.0),
+        Fitness(False, False, 0.0, 0.0, 1.0, 0.0),
+        Fitness(False, False, 0.0, 0.0, 0.5, 1.0),
+        Fitness(False, False, 0.0, 0.0, 0.0, 1.0),
         ZERO,
     )
 
