@@ -15,6 +15,7 @@ from catalog.schema import types
 from catalog.similarity import name_similarity
 from catalog.tools import JsonSchema, Tool
 from server.evolution.proposal import Proposal, propose_one
+from server.evolution.tool_faults import same_arguments
 from server.planning.leaves import leaves_of_value
 from server.planning.slots import fits, input_reference, slot_of
 from server.planning.sources import argument_sources
@@ -35,7 +36,10 @@ def propose_argument_edits(view: View, node: Node, faults: Sequence[Fault]) -> I
     unexpected = [f.argument for f in faults if isinstance(f, UnexpectedArgument)]
     tool = view.tool(node)
     if tool is not None:
-        yield from _renames(tool, node, [a for a in unexpected if a in node.arguments], missing)
+        fitting = [other for other in same_arguments(view, node) if other.id.server == tool.id.server]
+        for proposal in _renames(tool, node, [a for a in unexpected if a in node.arguments], missing):
+            # where a tool beside it takes the arguments as they stand, the tool is likelier the slip
+            yield Proposal(proposal.edits, proposal.cost + (0.7 if fitting else 0.0))
     for argument in missing:
         yield from _fills(view, node, argument, surplus=bool(unexpected))
     for argument in unexpected:

@@ -12,14 +12,15 @@ from functools import partial
 
 from pydantic import JsonValue
 
+from catalog.schema import is_valid
 from catalog.similarity import name_similarity, text_similarity, words
 from catalog.tools import JsonSchema, Tool
 from server.evolution.proposal import Proposal, cheapest_combinations, propose_one
 from server.planning.leaves import leaves_of_schema, leaves_of_value
 from server.planning.literals import mentions
-from server.planning.slots import Source, fits, slot_of
+from server.planning.slots import Source, slot_of
 from server.planning.sources import analogous, argument_sources
-from server.planning.units import units_disagree
+from server.planning.units import units_disagree, with_kind
 from server.planning.view import View, argument_schema, references_in
 from skills_store.workflow.edits import EditParameter, InsertNode
 from skills_store.workflow.model import Node, json_pointer
@@ -62,10 +63,15 @@ def propose_producer(
     for source, item in _unread_lists(view):
         for tool_cost, tool in _ranked(view, node_id, ""):
             bare = Node(id=node_id, tool=tool.id, for_each=source)
-            for filling, cost in fillings(view, bare, tool, Fixed("$item", partial(fits, item))):
+            for filling, cost in fillings(view, bare, tool, Fixed("$item", partial(_takes, item))):
                 planned = bare.model_copy(update={"arguments": filling})
                 edit = InsertNode(planned=planned, position=position, because=f"{because}; one for each item")
                 yield propose_one(edit, base_cost + tool_cost + 0.3 + 0.5 * cost)
+
+
+def _takes(item: JsonValue, schema: JsonSchema) -> bool:
+    """Return whether an argument takes an item as it is, not made into text."""
+    return bool(schema) and is_valid(schema, item)
 
 
 def _unread_lists(view: View) -> Iterator[tuple[str, JsonValue]]:
@@ -157,7 +163,7 @@ def _combined(
     for picked, cost in cheapest_combinations(choices, limit):
         values = [source.value for source in picked]
         repeated = len(values) - len({repr(value) for value in values})
-        arguments = dict(zip(names, values, strict=True))
+        arguments = with_kind(dict(zip(names, values, strict=True)))
         cost += 0.8 * repeated + (1.5 if units_disagree(arguments) else 0.0)
         yield arguments, cost if references_in([*values]) else cost + 1.0
 

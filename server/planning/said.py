@@ -12,7 +12,7 @@ from catalog.schema import types
 from catalog.similarity import words
 from server.planning.literals import TaskLiteral
 from server.planning.slots import Slot, Source, fits, input_reference
-from server.planning.units import unit_kind, unit_spellings
+from server.planning.units import asks_for_kind, unit_kind, unit_spellings
 from server.planning.view import View
 from skills_store.workflow.references import escape_literal
 
@@ -109,7 +109,7 @@ def from_names(slot: Slot) -> Iterator[Source]:
     """Yield what the node's other units measure, for an argument that asks so, and the node's own words."""
     if "string" not in types(slot.schema) or "enum" in slot.schema:
         return
-    asks_kind = set(words(slot.argument)) & {"type", "category", "kind", "dimension", "quantity"}
+    asks_kind = asks_for_kind(slot.argument)
     texts = [v for v in slot.node.arguments.values() if isinstance(v, str)] if asks_kind else []
     kinds = {unit_kind(text) for text in texts}
     for kind in sorted(kind for kind in kinds if kind):

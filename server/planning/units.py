@@ -11,7 +11,9 @@ from functools import cache
 
 from pydantic import JsonValue
 
-__all__ = ["sibling_units", "unit_kind", "unit_spellings"]
+from catalog.similarity import words
+
+__all__ = ["asks_for_kind", "near_units", "unit_kind", "unit_spellings", "units_disagree", "with_kind"]
 
 _UNITS: dict[str, tuple[tuple[str, ...], ...]] = {
     "length": (
@@ -141,6 +143,19 @@ def units_disagree(arguments: Mapping[str, JsonValue]) -> bool:
     texts = [value for value in arguments.values() if isinstance(value, str)]
     kinds = {kind for text in texts if (kind := text if text in _UNITS else unit_kind(text))}
     return len(kinds) > 1
+
+
+def asks_for_kind(argument: str) -> bool:
+    """Return whether an argument's name asks what is measured, not in what."""
+    return bool(set(words(argument)) & {"type", "category", "kind", "dimension", "quantity"})
+
+
+def with_kind(arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the arguments with what is measured said as the units among them say it, where they agree."""
+    asking = [name for name in arguments if asks_for_kind(name)]
+    texts = [v for name, v in arguments.items() if name not in asking and isinstance(v, str)]
+    kinds = {kind for text in texts if (kind := unit_kind(text))}
+    return {**arguments, **dict.fromkeys(asking, kinds.pop())} if len(kinds) == 1 else dict(arguments)
 
 
 def _found(name: str) -> tuple[str, tuple[str, ...]] | None:
