@@ -24,7 +24,7 @@ from pydantic import (
 
 from catalog.canonical import JsonValue
 from catalog.config.document import ConfigDocument, KeyPath
-from catalog.config.model import Config, Learning, ServerSpec, Transport
+from catalog.config.model import OWN_KEYS, Config, Learning, ServerSpec, Transport
 from catalog.effects import Effect, EffectTable, Reset
 
 __all__ = ["SERVER_KEYS", "name_problem", "parse_config", "parse_profile", "parse_servers"]
@@ -113,6 +113,8 @@ def parse_profile(document: ConfigDocument) -> EffectTable:
         ConfigError: names file, line and key.
     """
     own = _validated(_Own, document, document.data, ())
+    if (unknown := next((key for key in document.data if key not in OWN_KEYS), None)) is not None:
+        raise document.error(f"no such key; there are: {', '.join(OWN_KEYS)}", (unknown,))
     return EffectTable(effects=own.effects, reset=own.reset, allow=own.allow)
 
 
@@ -206,6 +208,5 @@ def _validated(model: type[_M], document: ConfigDocument, value: JsonValue, plac
         return model.model_validate(value)
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        raise document.error(
-            problem["msg"].removeprefix("Value error, "), (*place, *problem["loc"])
-        ) from error
+        message = problem["msg"].removeprefix("Value error, ").replace("valid tuple", "valid list")
+        raise document.error(message, (*place, *problem["loc"])) from error

@@ -16,10 +16,12 @@ from catalog.config.interpolation import Unfilled, interpolate
 from catalog.effects import EffectTable
 from catalog.errors import ConfigError
 
-__all__ = ["Config", "Learning", "ServerSpec", "Transport", "expand"]
+__all__ = ["OWN_KEYS", "Config", "Learning", "ServerSpec", "Transport", "expand"]
 
 Transport = Literal["stdio", "http", "sse"]
 Learning = Literal["auto", "propose", "off"]
+OWN_KEYS = ("effects", "reset", "allow", "learning", "models")
+"""What the `skillbank` key may hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,20 @@ class Config:
             for server in table
             if server not in self.servers
         ]
-        return (*strangers, *(_recursion(s.name) for s in self.servers.values() if s.is_ourselves))
+        return (
+            *self._unread,
+            *strangers,
+            *(_recursion(s.name) for s in self.servers.values() if s.is_ourselves),
+        )
+
+    @property
+    def _unread(self) -> tuple[str, ...]:
+        own = self.document.get("skillbank")
+        unknown = [key for key in own if key not in OWN_KEYS] if isinstance(own, dict) else []
+        known = ", ".join(OWN_KEYS)
+        return tuple(
+            f"skillbank.{key} is no key of ours and is not read; there are: {known}" for key in unknown
+        )
 
 
 def _recursion(server: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import click
 from pydantic import JsonValue
 
+from catalog.errors import SchemaRejected
 from catalog.schema import check_schema
 from server.cli.ports import Wiring
 from server.cli.session import open_session
@@ -69,16 +70,17 @@ class _JsonObject(click.ParamType[dict[str, JsonValue]]):
         if isinstance(value, dict):
             return cast("dict[str, JsonValue]", value)
         text = str(value)
+        source = f"{text[1:]}: " if text.startswith("@") else ""
         try:
-            if text.startswith("@"):
+            if source:
                 text = Path(text[1:]).read_text("utf-8")
             parsed: object = json.loads(text, parse_constant=_refuse_constant)
         except (OSError, UnicodeDecodeError) as error:
             self.fail(f"{value} cannot be read: {error}", param, ctx)
         except (ValueError, RecursionError) as error:
-            self.fail(f"not JSON: {error}", param, ctx)
+            self.fail(f"{source}not JSON: {error}", param, ctx)
         if not isinstance(parsed, dict):
-            self.fail("must be a JSON object", param, ctx)
+            self.fail(f"{source}must be a JSON object", param, ctx)
         return cast("dict[str, JsonValue]", parsed)
 
 
@@ -189,7 +191,10 @@ def check_options(command: _F) -> _F:
         schema = None
         if expect_schema is not None:
             schema = JSON_OBJECT.convert(f"@{expect_schema}", None, None)
-            check_schema(schema)
+            try:
+                check_schema(schema)
+            except SchemaRejected as error:
+                raise SchemaRejected(f"{expect_schema}: {error}") from error
         return command(checks=Checks(assertions=assertions, schema=schema), **given)
 
     return cast("_F", with_checks)

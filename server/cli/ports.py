@@ -192,14 +192,17 @@ def _consent(interactive: bool) -> Consent:
 
 async def _serve(settings: Settings, address: tuple[str, int] | None) -> None:
     from server.execution.consent import NoConsent
-    from server.surface import serve_http, serve_stdio
+    from server.surface import AddressUnusable, serve_http, serve_stdio
     from server.wiring import open_bank
 
     async with open_bank(settings, consent=NoConsent(), progress=ignore_progress) as bank:
         if address is None:
             await serve_stdio(bank)
         else:
-            await serve_http(bank, *address, ready=_say_where)
+            try:
+                await serve_http(bank, *address, ready=_say_where)
+            except AddressUnusable as error:
+                raise click.UsageError(str(error)) from error
 
 
 def _say_where(url: str) -> None:

@@ -7,11 +7,12 @@ What a tool does is the bank's (`port.BankPort`).
 from server.surface.names import BUILTIN_NAMES, listed_names
 from server.surface.port import TRACE_META_KEY, BankPort, PublishedSkill
 from server.surface.server import BankServer
-from server.surface.serving import serve_http, serve_stdio
+from server.surface.serving import AddressUnusable, serve_http, serve_stdio
 
 __all__ = [
     "BUILTIN_NAMES",
     "TRACE_META_KEY",
+    "AddressUnusable",
     "BankPort",
     "BankServer",
     "PublishedSkill",

@@ -23,11 +23,15 @@ from mcp.server.transport_security import TransportSecuritySettings
 from server.surface.port import BankPort
 from server.surface.server import BankServer
 
-__all__ = ["serve_http", "serve_stdio"]
+__all__ = ["AddressUnusable", "serve_http", "serve_stdio"]
 
 _CHUNK_BYTES = 65_536
 _GRACE_SECONDS = 1
 """Open listen streams would keep uvicorn from ending for ever."""
+
+
+class AddressUnusable(Exception):  # noqa: N818
+    """Nothing can be served at this address; the message says why."""
 
 
 async def serve_stdio(bank: BankPort) -> None:
@@ -49,11 +53,13 @@ async def serve_http(
         ready: called with the URL once clients can connect.
 
     Raises:
-        ValueError: the host is not this machine alone; there is no authentication yet.
-        OSError: the address cannot be bound.
+        AddressUnusable: it cannot be bound, or is not this machine's alone: there is no
+            authentication yet.
     """
     if not _is_loopback(host):
-        raise ValueError(f"{host} is reachable from other machines; serve on 127.0.0.1, ::1 or localhost")
+        raise AddressUnusable(
+            f"{host} is reachable from other machines; serve on 127.0.0.1, ::1 or localhost"
+        )
     with _bound(host, port) as bound:
         name = f"[{host}]" if ":" in host else host
         url = f"http://{name}:{bound.getsockname()[1]}/mcp"
@@ -73,7 +79,7 @@ class _Lines:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        self._is_ready = stat.S_ISREG(os.fstat(descriptor).st_mode) or _is_nothing(descriptor)
 
     async def __aiter__(self) -> AsyncIterator[str]:
         rest = b""
@@ -83,9 +89,13 @@ class _Lines:
                 yield line.decode("utf-8", errors="replace")
 
     async def _read(self) -> bytes:
-        if not self._is_file:  # a file is always readable, and the event loop refuses to wait for one
+        if not self._is_ready:  # always readable, and the event loop refuses to wait for it
             await anyio.wait_readable(self._descriptor)
         return os.read(self._descriptor, _CHUNK_BYTES)
+
+
+def _is_nothing(descriptor: int) -> bool:
+    return os.path.samestat(os.fstat(descriptor), os.stat(os.devnull))
 
 
 @contextmanager
@@ -159,14 +169,17 @@ def _is_loopback(host: str) -> bool:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    bound = socket.socket(family, kind)
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        bound = socket.socket(family, kind)
+    except OSError as error:
+        raise AddressUnusable(f"cannot serve at {host}: {error.strerror}") from error
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind(address)
-    except OSError:
+    except OSError as error:
         bound.close()
-        raise
+        raise AddressUnusable(f"cannot serve at {host} port {port}: {error.strerror}") from error
     return bound
 
 

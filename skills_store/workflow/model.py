@@ -18,6 +18,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from catalog.tools import ToolId
 from skills_store.errors import MalformedWorkflow
@@ -91,8 +92,10 @@ class Workflow(_Document):
     @model_validator(mode="after")
     def _unique_ids(self) -> Workflow:
         ids = [node.id for node in self.nodes]
-        if twice := {i for i in ids if ids.count(i) > 1}:
-            raise ValueError(f"node ids are not unique: {', '.join(sorted(twice))}")
+        if again := next((place for place, node_id in enumerate(ids) if node_id in ids[:place]), None):
+            message = "node id '{id}' is not unique, node {first} has it already"
+            context = {"id": ids[again], "first": ids.index(ids[again]), "place": again}
+            raise PydanticCustomError("id_twice", message, context)
         return self
 
     def __iter__(self) -> Iterator[Node]:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -159,11 +162,13 @@ def _refuse_constant(name: str) -> float:
 
 def _fault(problem: dict[str, object], document: object) -> Fault:
     place = cast("tuple[str | int, ...]", problem["loc"])
-    message = str(problem["msg"]).removeprefix("Value error, ")
+    message = str(problem["msg"]).removeprefix("Value error, ").replace("valid tuple", "valid list")
     if problem["type"] == "extra_forbidden":
         message = f"unknown field {place[-1]!r}"
     elif problem["type"] == "missing":
         message = f"field {place[-1]!r} is required"
+    elif problem["type"] == "id_twice":
+        place = ("nodes", cast("dict[str, int]", problem["ctx"])["place"], "id")
     return Malformed(message=message, pointer=json_pointer(*place), node=_node_at(place, document))
 
 

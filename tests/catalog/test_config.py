@@ -16,6 +16,7 @@ from catalog.config import (
     expand,
     load_config,
     parse_config,
+    parse_profile,
     save_config,
     with_allow,
     with_effects,
@@ -190,7 +191,7 @@ MALFORMED = {
     ),
     "allow no list": (
         '{"skillbank": {"allow":\n{"a": "send"}}}',
-        "2, key 'skillbank.allow.a': Input should be a valid tuple",
+        "2, key 'skillbank.allow.a': Input should be a valid list",
     ),
     "wrong learning": (
         '{"skillbank": {\n\n"learning": "always"}}',
@@ -321,6 +322,14 @@ def test_a_server_that_would_start_skillbank_again_is_flagged_and_never_started(
 def test_effects_of_a_server_that_is_not_there_are_a_problem_to_show():
     config = config_of('{"skillbank": {"effects": {"tabels": {"*": "read"}}}}')
     assert config.problems == ("skillbank.effects names server 'tabels', which is not configured",)
+
+
+def test_a_key_of_ours_that_is_none_is_a_problem_to_show_and_refused_in_a_file_of_classes():
+    known = "effects, reset, allow, learning, models"
+    config = config_of('{"skillbank": {"efects": {}}}')
+    assert config.problems == (f"skillbank.efects is no key of ours and is not read; there are: {known}",)
+    with pytest.raises(ConfigError, match=f"2, key 'efects': no such key; there are: {known}"):
+        parse_profile(parse_document('{"effects": {},\n"efects": {}}', Path("classes.json")))
 
 
 def test_secrets_are_not_in_the_representation():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 from fake_bank import FakeBank, served_over_http
 from mcp import Client
 
-from server.surface import BankServer, serve_http
+from server.surface import AddressUnusable, BankServer, serve_http
 
 pytestmark = pytest.mark.anyio
 PROGRAM = str(Path(__file__).parent / "fake_bank.py")
@@ -64,6 +65,15 @@ def test_stdio_speaks_only_the_protocol_and_ends_with_its_input():
         out, err = process.communicate(timeout=10)
     assert answer["id"] == 1
     assert (out, err, process.returncode) == (b"", b"closed\n", 0)
+
+
+@pytest.mark.parametrize("kind", ["nothing", "file"])
+def test_stdio_ends_in_good_order_with_input_that_cannot_be_waited_for(kind: str, tmp_path: Path):
+    asked = tmp_path / "asked"
+    asked.write_bytes(json.dumps(DISCOVER).encode() + b"\n")
+    with open(os.devnull if kind == "nothing" else asked, "rb") as given:
+        ended = subprocess.run([sys.executable, PROGRAM], stdin=given, capture_output=True, timeout=10)
+    assert (ended.stderr, ended.returncode) == (b"closed\n", 0)
 
 
 @pytest.mark.parametrize("asked_by", [signal.SIGINT, signal.SIGTERM])
@@ -116,13 +126,13 @@ async def test_http_answers_only_this_machine(header: str, value: str, status: i
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com"])
 async def test_http_is_not_served_to_other_machines(host: str):
-    with pytest.raises(ValueError, match="reachable from other machines"):
+    with pytest.raises(AddressUnusable, match="reachable from other machines"):
         await serve_http(FakeBank(), host, 0)
 
 
-async def test_a_taken_port_is_an_error_of_the_environment():
+async def test_a_taken_port_is_named():
     async with served_over_http(FakeBank()) as url:
-        with pytest.raises(OSError, match="in use"):
+        with pytest.raises(AddressUnusable, match=r"cannot serve at 127\.0\.0\.1 port .* in use"):
             await serve_http(FakeBank(), "127.0.0.1", int(url.split(":")[2].split("/")[0]))
 
 

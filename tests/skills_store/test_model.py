@@ -32,7 +32,7 @@ WHOLE: dict[str, Any] = {"name": "w", "inputs": {}, "nodes": [NODE], "outputs": 
         pytest.param({"name": "w", "inputs": {}, "outputs": {}}, "/nodes", "required", id="missing field"),
         pytest.param({**WHOLE, "name": ""}, "/name", "", id="empty name"),
         pytest.param({**WHOLE, "nodes": [{**NODE, "id": "A"}]}, "/nodes/0/id", "", id="malformed id"),
-        pytest.param({**WHOLE, "nodes": [NODE, NODE]}, "", "not unique: a", id="an id twice"),
+        pytest.param({**WHOLE, "nodes": [NODE, NODE]}, "/nodes/1/id", "'a' is not unique", id="an id twice"),
         pytest.param({**WHOLE, "nodes": [{"id": "a"}]}, "/nodes/0", "exactly one of", id="no target"),
         pytest.param(
             {**WHOLE, "nodes": [{**NODE, "skill": {"name": "x", "version": 1}}]},

@@ -304,6 +304,13 @@ def test_a_schema_that_is_none_is_misuse(cli):
     ran = cli("run", cli.file("w.json", "{}"), "--expect-schema", cli.file("s.json", {"type": 7}), "--json")
     assert ran.code == 2
     assert ran.json["error"]["kind"] == "schema_rejected"
+    assert "s.json: " in ran.json["error"]["message"]
+
+
+def test_an_expected_schema_that_is_no_json_is_named(cli):
+    ran = cli("run", cli.file("w.json", "{}"), "--expect-schema", cli.file("s.json", "{"), "--json")
+    assert ran.code == 2
+    assert "s.json: not JSON" in ran.json["error"]["message"]
 
 
 ERRORS = {
