@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from skills_store.workflow.faults import Fault
+    from skills_store.workflow.model import Workflow
 
 
 class StoreError(Exception):
@@ -21,11 +22,19 @@ class StoreError(Exception):
 
 
 class MalformedWorkflow(StoreError):  # noqa: N818
-    """A document that is no workflow; `faults` says where and why."""
+    """A document that is no workflow; `faults` says where and why.
 
-    def __init__(self, faults: list[Fault]) -> None:
+    Attributes:
+        faults: one per problem.
+        document: the parsed JSON, None when it is not even that.
+        rest: the workflow that is left without its unknown fields, None when more is wrong.
+    """
+
+    def __init__(self, faults: list[Fault], document: object = None, rest: Workflow | None = None) -> None:
         super().__init__("; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in faults))
         self.faults = faults
+        self.document = document
+        self.rest = rest
 
 
 class VersionConflict(StoreError):  # noqa: N818

@@ -49,7 +49,7 @@ async def repair_document(document: object, request: RepairRequest, context: Con
     try:
         workflow = parse_workflow(document)
     except MalformedWorkflow as error:
-        return Repaired(_unreadable(document, error.faults))
+        return Repaired(_unreadable(error))
     effects = allowing(context.config.effects, request.allow)
     wrong = input_faults(workflow, request.inputs)
     if spent := spent_at_once(request.budget):
@@ -181,8 +181,8 @@ def checked_only(workflow: Workflow, faults: Sequence[Fault], spent: str | None 
     )
 
 
-def _unreadable(document: object, faults: Sequence[Fault]) -> RepairReport:
+def _unreadable(error: MalformedWorkflow) -> RepairReport:
+    document = error.document
     kept = cast("dict[str, JsonValue]", document) if isinstance(document, dict) else {}
-    return RepairReport(
-        status="failed", outputs=None, workflow=kept, faults=tuple(faults), initial_faults=tuple(faults)
-    )
+    faults = tuple(error.faults)
+    return RepairReport(status="failed", outputs=None, workflow=kept, faults=faults, initial_faults=faults)

@@ -113,13 +113,16 @@ async def check_document(document: object, context: Context, *, connect: bool) -
     """Return every static fault of a document, against stored tools or, with `connect`, live ones."""
     try:
         workflow = parse_workflow(document)
+        unknown: list[Fault] = []
     except MalformedWorkflow as error:
-        return CheckReport(faults=tuple(error.faults))
+        if error.rest is None:
+            return CheckReport(faults=tuple(error.faults))
+        workflow, unknown = error.rest, error.faults
     servers = servers_of(workflow, context)
     snapshot = await context.snapshot(servers) if connect else context.known()
     found = connected_faults if connect else static_faults
     return CheckReport(
-        faults=tuple(found(workflow, snapshot, context)),
+        faults=(*unknown, *found(workflow, snapshot, context)),
         warnings=tuple(_unlisted(servers, snapshot, context, connect=connect)),
     )
 

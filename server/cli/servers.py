@@ -46,11 +46,11 @@ class _Pair(click.ParamType[tuple[str, str]]):
 def doctor(session: Session) -> int:
     """Connect to every configured server and say how it is: reachable, tools, time, problems.
 
-    Exit code 1 when any of them is not well.
+    Exit code 1 when any of them, or the configuration, is not well.
     """
     report = session.with_bank(lambda bank: bank.doctor())
     session.show(report, render_doctor)
-    return 0 if all(server.status == "ok" for server in report.servers) else 1
+    return 0 if all(server.status == "ok" for server in report.servers) and not report.problems else 1
 
 
 @click.command()

@@ -5,6 +5,7 @@ Shaped after Arazzo 1.1. Grammar of references, templates and selectors: `refere
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator
 from typing import Annotated, cast
@@ -152,8 +153,26 @@ def parse_workflow(document: object) -> Workflow:
         return Workflow.model_validate(document)
     except ValidationError as error:
         whole = cast("object", document)
-        faults = [_fault(dict(problem), whole) for problem in error.errors(include_url=False)]
-        raise MalformedWorkflow(faults) from error
+        problems = [dict(problem) for problem in error.errors(include_url=False)]
+        faults = [_fault(problem, whole) for problem in problems]
+        raise MalformedWorkflow(faults, whole, _without_unknown(whole, problems)) from error
+
+
+def _without_unknown(document: object, problems: list[dict[str, object]]) -> Workflow | None:
+    """Return the workflow without its unknown fields, None when those are not all that is wrong."""
+    if any(problem["type"] != "extra_forbidden" for problem in problems):
+        return None
+    rest = copy.deepcopy(document)
+    for problem in problems:
+        *above, last = cast("tuple[str | int, ...]", problem["loc"])
+        holder = rest
+        for part in above:
+            holder = cast("dict[str | int, object]", holder)[part]
+        del cast("dict[str | int, object]", holder)[last]
+    try:
+        return Workflow.model_validate(rest)
+    except ValidationError:
+        return None
 
 
 def _refuse_constant(name: str) -> float:

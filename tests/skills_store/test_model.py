@@ -100,3 +100,19 @@ def test_documents_fit_the_published_schema(path: Path) -> None:
     document = json.loads(path.read_text(encoding="utf-8"))
     assert is_valid(schema, document)
     assert not is_valid(schema, {**document, "extra": 1})
+
+
+def test_what_is_left_without_unknown_fields_can_still_be_checked():
+    document = {
+        "name": "w",
+        "inputs": {"type": "object"},
+        "nodes": [{"id": "a", "tool": {"server": "s", "tool": "t"}, "arguments": {}, "bar": 1}],
+        "outputs": {"o": "$nodes.a.output"},
+        "colour": "red",
+    }
+    with pytest.raises(MalformedWorkflow) as caught:
+        parse_workflow(document)
+    assert [fault.pointer for fault in caught.value.faults] == ["/nodes/0/bar", "/colour"]
+    assert caught.value.rest is not None
+    assert caught.value.rest.node("a") is not None
+    assert caught.value.document == document

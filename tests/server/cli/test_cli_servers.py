@@ -309,20 +309,21 @@ def server(name, status="ok", *problems):
 
 
 @pytest.mark.parametrize(
-    ("servers", "code"),
+    ("servers", "problems", "code"),
     [
-        ((server("a"), server("b")), 0),
-        ((server("a"), server("b", "problems", "two tools are left out")), 1),
-        ((server("a", "unreachable", "\x1b[1mgone"),), 1),
-        ((), 0),
+        ((server("a"), server("b")), (), 0),
+        ((server("a"), server("b", "problems", "two tools are left out")), (), 1),
+        ((server("a", "unreachable", "\x1b[1mgone"),), (), 1),
+        ((server("a"),), ("reset of nobody",), 1),
+        ((), ("no server is configured",), 1),
     ],
-    ids=["well", "problems", "unreachable", "none"],
+    ids=["well", "problems", "unreachable", "config", "none"],
 )
-def test_doctor_names_every_server_and_its_problems(cli, servers, code):
-    cli.bank.answers["doctor"] = DoctorReport(servers=servers, config="c.json", problems=("reset of nobody",))
+def test_doctor_names_every_server_and_its_problems(cli, servers, problems, code):
+    cli.bank.answers["doctor"] = DoctorReport(servers=servers, config="c.json", problems=problems)
     ran = cli("doctor")
     assert ran.code == code
-    assert "reset of nobody" in ran.out
+    assert all(problem in ran.out for problem in problems)
     assert "\x1b" not in ran.out
     for report in servers:
         assert report.name in ran.out
