@@ -6,7 +6,7 @@ the data flow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +24,7 @@ from server.planning.units import units_disagree, with_kind
 from server.planning.view import View, argument_schema, references_in
 from skills_store.workflow.edits import EditParameter, InsertNode
 from skills_store.workflow.model import Node, json_pointer
-from skills_store.workflow.references import Reference
+from skills_store.workflow.references import ExpressionError, Reference, Scope, Unresolved, resolve
 
 __all__ = ["Fixed", "fillings", "propose_handle", "propose_producer"]
 
@@ -40,7 +40,13 @@ _LONGEST_ID = 64
 
 
 def propose_producer(
-    view: View, node_id: str, pointer: str, position: int, *, base_cost: float = 0.0
+    view: View,
+    node_id: str,
+    pointer: str,
+    position: int,
+    *,
+    base_cost: float = 0.0,
+    lists: Sequence[Reference] = (),
 ) -> Iterator[Proposal]:
     """Yield insertions of a node of this id whose output has this pointer.
 
@@ -50,6 +56,7 @@ def propose_producer(
         pointer: what they read in its output.
         position: index the node is put at.
         base_cost: added to every proposal.
+        lists: references that the node may be mapped over although somebody reads them.
     """
     if len(node_id) > _LONGEST_ID:
         return
@@ -60,13 +67,25 @@ def propose_producer(
             planned = bare.model_copy(update={"arguments": filling})
             edit = InsertNode(planned=planned, position=position, because=f"{because}; {tool.id} can give it")
             yield propose_one(edit, base_cost + tool_cost + 0.5 * cost)
-    for source, item in _unread_lists(view):
+    for source, item in (*_unread_lists(view), *_items_of(view, lists)):
         for tool_cost, tool in _ranked(view, node_id, ""):
             bare = Node(id=node_id, tool=tool.id, for_each=source)
             for filling, cost in fillings(view, bare, tool, Fixed("$item", partial(_takes, item))):
                 planned = bare.model_copy(update={"arguments": filling})
                 edit = InsertNode(planned=planned, position=position, because=f"{because}; one for each item")
                 yield propose_one(edit, base_cost + tool_cost + 0.3 + 0.5 * cost)
+
+
+def _items_of(view: View, lists: Sequence[Reference]) -> Iterator[tuple[str, JsonValue]]:
+    """Yield the references that are seen to be lists, with their first item."""
+    scope = Scope(dict(view.world.inputs), dict(view.outputs))
+    for reference in lists:
+        try:
+            value = resolve(str(reference), scope)
+        except (Unresolved, ExpressionError):
+            continue
+        if isinstance(value, list) and value:
+            yield str(reference), value[0]
 
 
 def _takes(item: JsonValue, schema: JsonSchema) -> bool:

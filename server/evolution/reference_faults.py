@@ -55,9 +55,30 @@ def propose_reference_edits(
         if reference.root == "nodes" and view.workflow.node(reference.name) is None:
             position = view.workflow.index(node.id)
             yield from propose_producer(view, reference.name, reference.pointer, position)
+    if inner == "selector" and isinstance(value, dict):
+        yield from _selector_edits(view, node, argument, value)
     if inner == "":
         for source in argument_sources(slot_of(node, argument, view), view):
             yield propose_one(set_argument(node, argument, source.value, source.because), source.cost + 0.7)
+
+
+def _selector_edits(view: View, node: Node, argument: str, value: dict[str, JsonValue]) -> Iterator[Proposal]:
+    """Yield edits for a selector that finds nothing in its context: another context, or a step before it."""
+    reference = next((found.reference for found in references_in(value.get("context"))), None)
+    if reference is None:
+        return
+    for other, cost, because in _alternatives(view, node.id, reference, argument):
+        changed = {**value, "context": str(other)}
+        yield propose_one(set_argument(node, argument, changed, because), cost + 0.4)
+    taken = {other.id for other in view.workflow.nodes}
+    node_id = next(name for i in range(1, 100) if (name := f"step_{i}") not in taken)
+    through = {**value, "context": str(Reference("nodes", node_id))}
+    because = f"{reference} has not been through the step that the selector reads"
+    read = set_argument(node, argument, through, because)
+    for proposal in propose_producer(view, node_id, "", view.workflow.index(node.id), lists=(reference,)):
+        yield Proposal((*proposal.edits, read), proposal.cost + 0.4)
+    for source in argument_sources(slot_of(node, argument, view), view):
+        yield propose_one(set_argument(node, argument, source.value, source.because), source.cost + 0.9)
 
 
 def _everywhere(view: View, reference: Reference, other: Reference, because: str) -> tuple[Edit, ...]:
