@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
 import click
 
 from catalog.config import save_config, with_allow, with_effects, with_reset
@@ -79,8 +82,19 @@ def set_effects(
     if allow is not None:
         document = with_allow(document, server, tools, allowed=allow)
     save_config(document, session.settings.config_path)
+    if pattern:
+        _doubt_unknown(session, server, pattern)
     session.show(_configured(session.settings.load_config().effects, server), render_effects)
     return 0
+
+
+def _doubt_unknown(session: Session, server: str, pattern: str) -> None:
+    """Say so when a server's tools are known and none of them is meant: most likely a slip."""
+    report = session.with_bank(lambda bank: bank.list_effects())
+    known = [effect.tool for effect in report.effects if effect.server == server]
+    if known and not any(fnmatchcase(tool, pattern) for tool in known):
+        near = ", ".join(get_close_matches(pattern, known, n=3)) or "see `skillbank effects list`"
+        session.say(f"{server} listed no tool {pattern!r} when it was last asked; near: {near}. It is kept.")
 
 
 def _configured(table: EffectTable, server: str) -> EffectsReport:

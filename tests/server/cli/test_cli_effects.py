@@ -25,6 +25,8 @@ def test_effects_list_shows_class_and_reason_of_each_tool(cli):
 
 @pytest.fixture
 def tables(cli):
+    known = ToolEffect(server="tables", tool="query", effect=Effect.READ, reason="configured by name")
+    cli.bank.answers["list_effects"] = EffectsReport(effects=(known,))
     cli.file(
         "config.json",
         {
@@ -62,6 +64,16 @@ def test_effects_set_writes_what_was_said_and_keeps_the_rest(cli, arguments, own
         "mcpServers": {"tables": {"command": "x"}},
         "skillbank": {"note": 1, **own},
     }
+
+
+@pytest.mark.usefixtures("tables")
+@pytest.mark.parametrize(
+    ("tool", "doubted"), [("qurey", True), ("query", False), ("q*", False)], ids=["slip", "known", "pattern"]
+)
+def test_effects_set_doubts_a_tool_that_a_listed_server_does_not_have(cli, tool, doubted):
+    ran = cli("effects", "set", f"tables/{tool}", "pure")
+    assert ran.code == 0
+    assert ("near: query" in ran.err) is doubted
 
 
 @pytest.mark.usefixtures("tables")
