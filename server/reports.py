@@ -129,6 +129,9 @@ class RepairReport(_Report):
     route_reasons: tuple[str, ...] = ()
     diff: str = ""
     lineage: tuple[CandidateRecord, ...] = ()
+    """The first candidates in the order of the search, and all that led to the reported one."""
+    candidate: str | None = None
+    """Id of the reported one in the lineage, None when nothing was evaluated."""
     trace: tuple[Step, ...] = ()
     trace_id: str | None = None
     not_repeated: tuple[NotRepeated, ...] = ()

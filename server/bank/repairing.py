@@ -148,13 +148,25 @@ def _report(
         calls=result.calls,
         candidates=len(result.records),
         diff=render_diff(base.candidate.workflow, best.candidate.workflow),
-        lineage=tuple(_record(record, context) for record in result.records[:_LINEAGE_SHOWN]),
+        lineage=tuple(_record(record, context) for record in _lineage(result)),
+        candidate=best.candidate.id,
         trace=trace.steps if trace else (),
         trace_id=trace.id if trace else None,
         not_repeated=tuple(evaluator.episode.not_repeated),
         verifications=trace.verifications if trace else (),
         budget_spent=result.stopped,
     )
+
+
+def _lineage(result: SearchResult) -> list[Record]:
+    """Return the first records of a search, and those that led to its best."""
+    by_id = {record.candidate.id: record for record in result.records}
+    led: set[str] = set()
+    at: Record | None = result.best
+    while at is not None and at.candidate.id not in led:
+        led.add(at.candidate.id)
+        at = by_id.get(at.candidate.parent or "")
+    return [r for i, r in enumerate(result.records) if i < _LINEAGE_SHOWN or r.candidate.id in led]
 
 
 def _record(record: Record, context: Context) -> CandidateRecord:

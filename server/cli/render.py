@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from catalog.plain_text import plain_text
-from server.reports import CheckReport, NotRepeated, RepairReport, RunReport
+from server.reports import CandidateRecord, CheckReport, NotRepeated, RepairReport, RunReport
 from skills_store.trace import Outcome, Status, Step, Verification
 from skills_store.workflow.edits import render_edit
 from skills_store.workflow.faults import Fault
@@ -135,6 +135,7 @@ def render_repair(console: Console, report: RepairReport, *, trace: bool = False
         heading(console, "Edits")
         for edit in report.edits:
             console.print(Text.assemble("• ", plain(render_edit(edit))), soft_wrap=True)
+    _render_lineage(console, report)
     if report.diff:
         heading(console, "Difference")
         render_difference(console, report.diff)
@@ -155,6 +156,26 @@ def render_repair(console: Console, report: RepairReport, *, trace: bool = False
     )
 
 
+def _render_lineage(console: Console, report: RepairReport) -> None:
+    """Draw how the search came to what is reported: each candidate on the way, the original first."""
+    by_id = {record.id: record for record in report.lineage}
+    way: list[CandidateRecord] = []
+    at = by_id.get(report.candidate or "")
+    while at is not None and at not in way:
+        way.append(at)
+        at = by_id.get(at.parent or "")
+    if len(way) < 2:
+        return
+    heading(console, "Lineage")
+    for number, record in enumerate(reversed(way)):
+        edits = "; ".join(record.edits) if record.parent else "the workflow as given"
+        state = f"{record.status.replace('_', ' ')}, {_counted(len(record.faults), 'fault')}"
+        line = Text.assemble(
+            (f"{number} ", "dim"), plain(edits), "  ", (f"{state}, score {record.score:.2f}", "dim")
+        )
+        console.print(line, soft_wrap=True)
+
+
 def _render_result(console: Console, status: Status, outputs: dict[str, JsonValue] | None) -> None:
     if outputs is not None:
         render_value(console, outputs)
@@ -169,6 +190,8 @@ def _render_verifications(console: Console, verifications: Iterable[Verification
 
 def _render_skill(console: Console, report: RepairReport) -> None:
     if report.skill is None:
+        if report.skill_reason:
+            console.print(Text.assemble(("no skill  ", "dim"), plain(report.skill_reason)), soft_wrap=True)
         return
     reason = report.verdict.reason if report.verdict else ""
     heading(console, "Skill")

@@ -14,7 +14,7 @@ from catalog.tools import ToolId
 from server.bank.errors import BankError, SkillNotCallable
 from server.execution.consent import ConsentQuestion
 from server.progress import Progress
-from server.reports import CheckReport, NotRepeated, RepairReport, RunReport
+from server.reports import CandidateRecord, CheckReport, NotRepeated, RepairReport, RunReport
 from server.requests import Budget, RepairRequest, SolveRequest
 from server.verification import Checks
 from skills_store.errors import MalformedWorkflow, StoreUnusable
@@ -169,6 +169,16 @@ REPAIRED = RepairReport(
     initial_faults=(UNKNOWN,),
     edits=(EditParameter(node="conv", pointer="/unit", value="F", because="nearest allowed"),),
     diff="- unit: f\n+ unit: F",
+    candidate="sha256:b",
+    lineage=(
+        CandidateRecord(
+            id="sha256:a", parent=None, edits=(), faults=(UNKNOWN,), score=0.5, status="static_faults"
+        ),
+        CandidateRecord(id="sha256:x", parent="sha256:a", edits=("elsewhere",), score=0.1, status="failed"),
+        CandidateRecord(
+            id="sha256:b", parent="sha256:a", edits=("conv: unit = F",), score=1.0, status="verified"
+        ),
+    ),
     calls=3,
     candidates=1,
     seconds=1.25,
@@ -205,12 +215,15 @@ def test_repair_tells_its_story_in_order(cli):
         "✗ unknown_tool  conv  /nodes/0/tool",
         "Edits",
         "• ",
+        "Lineage",
+        "0 the workflow as given  static faults, 1 fault, score 0.50",
+        "1 conv: unit = F  verified, 0 faults, score 1.00",
         "Difference",
         "- unit: f",
         "+ unit: F",
         "Result",
         '"f": 69.8',
-        "verified",
+        "\nverified\n",
         "✓ assertion  output.f == `69.8`",
         "Skill",
         "to_f  proposed  waits for a person",
@@ -224,6 +237,14 @@ def test_repair_tells_its_story_in_order(cli):
     places = [out.find(line) for line in told]
     assert -1 not in places
     assert places == sorted(places)
+    assert "elsewhere" not in out, "the lineage is the way to what is reported, not the whole search"
+
+
+def test_repair_says_why_there_is_no_skill(cli):
+    cli.bank.answers["repair"] = REPAIRED.model_copy(
+        update={"skill": None, "skill_state": None, "skill_reason": "not compilable: no tool"}
+    )
+    assert "no skill  not compilable: no tool" in cli("repair", cli.file("w.json", "{}")).out
 
 
 def test_repair_as_json_is_the_report_and_nothing_else(cli):
