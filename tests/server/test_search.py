@@ -235,6 +235,18 @@ class TestBudgets:
         assert result.calls <= 45
 
 
+class TestSecondThoughts:
+    async def test_an_answer_that_no_longer_depends_on_an_input_is_not_as_fit(self):
+        planned = weather_plan()
+        constant = planned.replacing(planned.nodes[0].model_copy(update={"arguments": {"city": "Oslo"}}))
+        async with scene(weather_servers(), RIGHT, plan=planned, task=TASK, inputs=OSLO) as it:
+            whole = await it.evaluator.evaluate(Candidate("whole", planned))
+            lucky = await it.evaluator.evaluate(Candidate("lucky", constant, parent="whole"))
+        assert (whole.status, lucky.status) == ("verified", "verified")
+        assert (whole.fitness.keeps_inputs, lucky.fitness.keeps_inputs) == (True, False)
+        assert whole.fitness > lucky.fitness
+
+
 class TestStopping:
     async def test_a_workflow_that_is_right_is_run_once_and_left_alone(self):
         planned = with_more(

@@ -14,6 +14,7 @@ from skills_store.workflow.graph import (
     dependencies,
     descendants,
     needed,
+    reaching_inputs,
     unused,
     waves,
 )
@@ -118,3 +119,19 @@ def test_every_node_runs_after_all_it_waits_for(workflow: Workflow) -> None:
         assert ancestors(workflow, node_id) == {
             other for other in wave_of if node_id in descendants(workflow, other)
         }
+
+
+def test_inputs_reach_outputs_only_through_what_the_outputs_stand_on():
+    planned = parse_workflow(
+        {
+            "name": "w",
+            "inputs": {"type": "object", "properties": {name: {} for name in "abcd"}},
+            "nodes": [
+                {"id": "one", "tool": {"server": "s", "tool": "t"}, "arguments": {"x": "$inputs.a"}},
+                {"id": "two", "tool": {"server": "s", "tool": "t"}, "arguments": {"x": "$nodes.one.output"}},
+                {"id": "idle", "tool": {"server": "s", "tool": "t"}, "arguments": {"x": "$inputs.b"}},
+            ],
+            "outputs": {"o": "$nodes.two.output", "said": "{$inputs.c} of {$nodes.two.output}"},
+        }
+    )
+    assert reaching_inputs(planned) == {"a", "c"}
