@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from catalog.config.document import read_document
 from catalog.config.formats import parse_config
 from catalog.config.model import Config
 from catalog.errors import ConfigError
+from catalog.whole_file import write_whole
 
 __all__ = ["load_config", "save_config"]
 
@@ -49,7 +48,7 @@ def save_config(document: Mapping[str, JsonValue], path: Path) -> None:
     try:
         mode = target.stat().st_mode & 0o777 if target.exists() else _NEW_FILE_MODE
         target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(target, text, mode)
+        write_whole(target, text.encode(), mode)
     except OSError as error:
         raise ConfigError(f"cannot be written: {error.strerror or error}", file=str(path)) from error
 
@@ -59,17 +58,3 @@ def _check_rewritable(path: Path) -> None:
         raise ConfigError("TOML is only read: use a JSON file as --config", file=str(path))
     if path.exists() and read_document(path).has_comments:
         raise ConfigError("has comments, which a rewrite would lose: edit it by hand", file=str(path))
-
-
-def _replace(path: Path, text: str, mode: int) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            os.chmod(temporary, mode)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

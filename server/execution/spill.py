@@ -7,14 +7,13 @@ back checks it against its name.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import cast
 
 from catalog.canonical import JsonValue, canonical_json
+from catalog.whole_file import write_whole
 from skills_store.trace import PREVIEW_BYTES
 
 __all__ = ["Bounded", "Redact", "Spill", "bounded", "unredacted"]
@@ -49,14 +48,7 @@ class Spill:
         if path.exists():
             return
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with NamedTemporaryFile(dir=self.folder, delete=False) as file:
-            try:
-                file.write(content)
-                file.close()
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        write_whole(path, content)
 
     def read(self, digest: str) -> bytes:
         """Return the canonical bytes of a value.
