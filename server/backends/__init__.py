@@ -1,0 +1,1 @@
+"""Language models behind one seam: `backend` is the contract, the other modules are its wires."""
