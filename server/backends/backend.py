@@ -53,9 +53,7 @@ class Request:
 
     def __post_init__(self) -> None:
         if not self.messages or self.n < 1 or self.max_output_tokens < 1 or self.deadline_seconds <= 0:
-            raise ValueError(
-                "a request needs a message, n, max_output_tokens and deadline_seconds above 0"
-            )
+            raise ValueError("a request needs a message, n, max_output_tokens and deadline_seconds above 0")
 
 
 @dataclass(frozen=True, slots=True)
