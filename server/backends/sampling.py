@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import anyio
 
-from server.backends.backend import Completion, Offer, Request, Stop, Usage
+from server.backends.backend import Completion, Offer, Request, Stop
 from server.backends.errors import BackendTimeout, BackendUnavailable, SamplingUnsupported
-from server.backends.estimate import estimate_tokens
+from server.backends.estimate import estimate_tokens, estimated_usage
 
 __all__ = ["SAMPLING_REMEDY", "Lent", "Sampler", "SamplingBackend"]
 
@@ -81,7 +81,7 @@ class SamplingBackend:
             texts=tuple(answer.text for answer in answers),
             stops=tuple(answer.stop for answer in answers),
             model=answers[0].model,
-            usage=_estimated(request, answers),
+            usage=estimated_usage(request, (answer.text for answer in answers), prompts=len(answers)),
             seconds=anyio.current_time() - started,
         )
 
@@ -92,12 +92,3 @@ class SamplingBackend:
     async def examine(self) -> Offer:
         """Return that nothing is enforced."""
         return Offer("none", "the client's model; answers are validated only")
-
-
-def _estimated(request: Request, answers: Sequence[Lent]) -> Usage:
-    prompt = sum(estimate_tokens(message.text) for message in request.messages)
-    return Usage(
-        input_tokens=prompt * request.n,
-        output_tokens=sum(estimate_tokens(answer.text) for answer in answers),
-        is_estimated=True,
-    )
