@@ -6,7 +6,7 @@ import random
 
 import anyio
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.backends.attempts import Attempts, Pacing, Setback, Spent, parse_retry_after
@@ -43,6 +43,7 @@ def test_no_header_however_garbled_breaks_the_reading(seconds: str, milliseconds
     assert wait is None or wait >= 0
 
 
+@settings(deadline=None, max_examples=20)  # an event loop each
 @given(st.integers(0, 2**32))
 def test_pauses_grow_by_chance_within_bounds_and_repeat_with_the_same_dice(seed: int):
     def pauses() -> list[float]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.backends.portable_schema import closed_schema, plain_schema, without_added_nulls
@@ -91,6 +91,7 @@ def strict_everywhere(schema: Any) -> bool:
     return closed and all(strict_everywhere(part) for part in schema.values())
 
 
+@settings(deadline=None)  # the validators are slow to make
 @given(SCHEMAS)
 def test_the_strict_dialect_is_strict_and_loses_no_answer(schema: Any):
     closed = closed_schema(schema, all_required=True)
@@ -99,6 +100,7 @@ def test_the_strict_dialect_is_strict_and_loses_no_answer(schema: Any):
     jsonschema.validate(value_of(schema, with_optional=True), closed)
 
 
+@settings(deadline=None)
 @given(SCHEMAS, st.booleans())
 def test_the_other_dialects_lose_no_answer(schema: Any, with_optional: bool):
     value = value_of(schema, with_optional=with_optional)
