@@ -17,8 +17,10 @@ __all__ = ["NotJson", "read_json"]
 _THINKING = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n?(.*?)```", re.DOTALL)
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
-_LONGEST = 1_000_000
-_STARTS = 12
+_BARE_REFERENCE = re.compile(r"([:,\[]\s*)(\$[A-Za-z_][\w.\[\]#/]*[\w\]])(?=\s*[,}\]])")
+_START = re.compile(r"\A[^{\[]*(?=[{\[])|^(?=[{\[])", re.MULTILINE)
+"""Where JSON may begin: the first bracket, or one that begins a line. One further in is only a part."""
+_LONGEST = 200_000
 _DEEPEST = 40
 
 
@@ -36,7 +38,7 @@ def read_json(text: str) -> JsonValue:
     if not plain:
         raise NotJson("the answer is empty: answer with one JSON object")
     for part in _parts(plain):
-        for version in dict.fromkeys((part, _TRAILING_COMMA.sub(r"\1", part))):
+        for version in dict.fromkeys(_versions(part)):
             found = _decoded(version)
             if isinstance(found, dict | list) and _is_sound(found, 0):
                 return found
@@ -50,9 +52,15 @@ def _parts(text: str) -> Iterator[str]:
     opened = text.rfind("```")
     if opened >= 0:
         yield re.sub(r"^```[\w-]*", "", text[opened:]).strip()
-    starts = [match.start() for match in re.finditer(r"[{\[]", text)]
-    for start in starts[:_STARTS]:
-        yield text[start:]
+    yield from (text[match.end() :] for match in _START.finditer(text))
+
+
+def _versions(part: str) -> Iterator[str]:
+    """Yield a text as it is, without commas too many, and with references in quotes."""
+    yield part
+    trimmed = _TRAILING_COMMA.sub(r"\1", part)
+    yield trimmed
+    yield _BARE_REFERENCE.sub(r'\1"\2"', trimmed)
 
 
 def _decoded(text: str) -> JsonValue:

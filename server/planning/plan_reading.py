@@ -168,7 +168,7 @@ class _Draft:
         required = tool.input_schema.get("required") if tool else None
         needed = required if isinstance(required, list) else []
         return {
-            name: _wrapped(self._lifted(spoken.meant(value)), argument_schema(tool, name))
+            name: self._formed(self._lifted(spoken.meant(value)), argument_schema(tool, name))
             for name, value in given.items()
             if value is not None or name in needed
         }
@@ -185,6 +185,29 @@ class _Draft:
                 return {key: self._lifted(item) for key, item in value.items()}
             case _:
                 return value
+
+    def _formed(self, value: JsonValue, schema: JsonSchema) -> JsonValue:
+        """Return the value as its schema wants it where only the form differs.
+
+        That is a scalar for a list of one, an input that is a list for a list of it, JSON in a text.
+        """
+        admitted = (types(schema) if schema else frozenset[str]()) - {"null"}
+        if isinstance(value, str) and admitted and admitted <= {"array", "object"}:
+            value = _unstringed(value)
+        if admitted != {"array"}:
+            return value
+        items = schema.get("items")
+        inner = types(items) if isinstance(items, dict) else frozenset[str]()
+        if isinstance(value, list) and len(value) == 1 and inner and "array" not in inner:
+            return value[0] if self._is_list(value[0]) else value
+        is_scalar = isinstance(value, int | float) or (isinstance(value, str) and not value.startswith("$"))
+        return [value] if is_scalar else value
+
+    def _is_list(self, value: JsonValue) -> bool:
+        """Return whether a value is a list, or a reference to an input that is one."""
+        given = self.vocabulary.world.inputs
+        is_input = isinstance(value, str) and value.startswith("$inputs.")
+        return isinstance(given.get(str(value).removeprefix("$inputs.")) if is_input else value, list)
 
     def _outputs(self, document: JsonValue, spoken: Spoken, workflow: Workflow) -> dict[str, JsonValue]:
         """Return the wanted outputs, each as the plan says, else as is most likely meant."""
@@ -277,15 +300,6 @@ def _unstringed(value: JsonValue) -> JsonValue:
         return read_json(value)
     except NotJson:
         return value
-
-
-def _wrapped(value: JsonValue, schema: JsonSchema) -> JsonValue:
-    """Return the value as its schema wants it where only the form differs: a scalar in a list of one."""
-    admitted = types(schema) if schema else frozenset[str]()
-    if isinstance(value, str) and admitted and admitted <= {"array", "object", "null"}:
-        value = _unstringed(value)
-    is_scalar = isinstance(value, int | float) or (isinstance(value, str) and not value.startswith("$"))
-    return [value] if is_scalar and admitted and admitted <= {"array", "null"} else value
 
 
 def _ordered(workflow: Workflow, entries: Sequence[dict[str, JsonValue]], ids: _Ids) -> Workflow:

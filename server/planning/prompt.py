@@ -31,9 +31,10 @@ _RULES = """\
 You plan tool calls. Answer with one JSON object and nothing else:
 {"nodes":[{"tool":"NAME","id":"n1","arguments":{...}}],"outputs":{"NAME":"$n1.field"}}
 - Use only the tools listed, each with its own parameters; a parameter with ? may be left out.
-- To use what an earlier node answered, write "$n1.field" as the whole value, or "$n1" for all of it.
-- As few nodes as possible: no node whose answer nothing uses, nothing the request does not ask for.
-- Take values from the request exactly as it says them. "outputs" holds the references asked for."""
+- One node for each step that the request asks for, in order, and none that it does not ask for.
+- To use what an earlier node answered, write "$n1.field" in quotes as the whole value; "$n1" is all of it.
+- Take all other values from the request exactly as it says them; compute nothing yourself.
+- "outputs" holds, for each output asked for, the reference to the node that answers it."""
 
 _MAPPING = """
 - To call a tool once for each item of a list, add "for_each":"$n1.items" to its node and use "$item"."""
@@ -41,13 +42,16 @@ _MAPPING = """
 _EXAMPLE = """\
 An example, with tools that you do not have:
 find_book(title: string) -> {isbn: string, pages: integer}
-reading_days(pages: [integer], per_day: integer) -> {days: number}
-Request: In how many days can I read Dune and Emma at 40 pages a day?
+add_pages(one: integer, other: integer) -> {pages: integer}
+reading_days(pages: integer, per_day: integer) -> {days: number}
+Request: I want to read Dune and Emma. Find both books, add their pages, and tell me in how many days \
+I can read them at 40 pages a day.
 Outputs: days
 {"nodes":[{"tool":"find_book","id":"n1","arguments":{"title":"Dune"}},\
 {"tool":"find_book","id":"n2","arguments":{"title":"Emma"}},\
-{"tool":"reading_days","id":"n3","arguments":{"pages":["$n1.pages","$n2.pages"],"per_day":40}}],\
-"outputs":{"days":"$n3.days"}}"""
+{"tool":"add_pages","id":"n3","arguments":{"one":"$n1.pages","other":"$n2.pages"}},\
+{"tool":"reading_days","id":"n4","arguments":{"pages":"$n3.pages","per_day":40}}],\
+"outputs":{"days":"$n4.days"}}"""
 
 _LONGEST_VALUE = 160
 _MOST_FAULTS = 6

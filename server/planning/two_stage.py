@@ -28,7 +28,7 @@ __all__ = ["plan_in_two_stages"]
 
 _RULES = """\
 You plan tool calls in two steps. First you name the tools to call, in order: {"tools":["NAME",...]}. \
-A tool may be named twice. Name as few as possible, none that the request does not need. \
+Name a tool once for each call of it, so twice for two calls, and none that the request does not ask for. \
 Then, for each call, you give its arguments: {"arguments":{...}}. \
 Take values from the request exactly as it says them; to use what an earlier call answered, write \
 its reference, such as "$n1.field", as the whole value. Answer with JSON and nothing else."""
