@@ -14,6 +14,7 @@ from catalog.connections import Connections
 from catalog.effects import EffectTable
 from catalog.search import ToolIndex
 from catalog.tools import Snapshot, Tool
+from server.backends.roles import Models, no_models
 from server.execution.consent import Consent
 from server.execution.episode import Episode
 from server.execution.options import RunOptions
@@ -55,6 +56,8 @@ class Context:
     """Unix seconds."""
     config_path: Path
     store_path: Path
+    models: Models = field(default_factory=no_models)
+    """Who can be asked in which role."""
     spill: Spill | None = None
     principal: str = "local"
     memoise: bool = True

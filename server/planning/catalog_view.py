@@ -15,9 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
-from typing import Literal, cast
-
-from pydantic import JsonValue
+from typing import Literal
 
 from catalog.plain_text import plain_text
 from catalog.schema import types
@@ -217,7 +215,7 @@ def _object(schema: JsonSchema, depth: int) -> str:
 
 
 def _range(schema: JsonSchema) -> str:
-    low, high = (cast("JsonValue", schema.get(key)) for key in ("minimum", "maximum"))
+    low, high = (schema.get(key) for key in ("minimum", "maximum"))
     return (
         ""
         if low is None and high is None

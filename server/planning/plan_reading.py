@@ -194,7 +194,7 @@ class _Draft:
         admitted = (types(schema) if schema else frozenset[str]()) - {"null"}
         if isinstance(value, str) and admitted and admitted <= {"array", "object"}:
             value = _unstringed(value)
-        if admitted != {"array"}:
+        if admitted != frozenset({"array"}):
             return value
         items = schema.get("items")
         inner = types(items) if isinstance(items, dict) else frozenset[str]()

@@ -25,7 +25,7 @@ from skills_store.workflow.faults import (
     UnknownTool,
 )
 
-__all__ = ["Advice", "describe_faults", "plan_messages", "rules_message", "task_text"]
+__all__ = ["Advice", "advice_text", "describe_faults", "plan_messages", "rules_message", "task_text"]
 
 _RULES = """\
 You plan tool calls. Answer with one JSON object and nothing else:
@@ -86,7 +86,7 @@ def plan_messages(
         advice: what is known besides it.
         can_map: whether the model is told of mapped nodes, which small ones misuse.
     """
-    known = _known(advice or Advice())
+    known = advice_text(advice or Advice())
     return (rules_message(view, can_map=can_map), Message("user", known + asked))
 
 
@@ -127,7 +127,8 @@ def _described(fault: Fault) -> str:
     return plain_text(f"{where}{fault.message}{added}", _LONGEST_FAULT)
 
 
-def _known(advice: Advice) -> str:
+def advice_text(advice: Advice) -> str:
+    """Return what is known besides the task as it stands before it, empty when nothing is."""
     parts: list[str] = []
     if advice.experiences:
         parts.append("What was learned before:\n" + _listed(advice.experiences))

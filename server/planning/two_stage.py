@@ -24,7 +24,7 @@ from server.planning.plan_schema import MOST_NODES, arguments_schema, choice_sch
 from skills_store.workflow.faults import Malformed
 from skills_store.workflow.references import pointer_parts
 
-__all__ = ["plan_in_two_stages"]
+__all__ = ["StageSettings", "plan_in_two_stages"]
 
 _RULES = """\
 You plan tool calls in two steps. First you name the tools to call, in order: {"tools":["NAME",...]}. \
@@ -37,18 +37,16 @@ _MOST_REFERENCES = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class StageSettings:
     """How each turn is asked."""
 
     temperature: float | None
     deadline_seconds: float
-    constrained: bool = True
     max_output_tokens: int = 300
-    seed: int | None = None
 
 
 def plan_in_two_stages(
-    view: CatalogView, asked: str, vocabulary: Vocabulary, settings: Settings
+    view: CatalogView, asked: str, vocabulary: Vocabulary, settings: StageSettings
 ) -> Conversation[PlanReading]:
     """Ask for the tools, then for the arguments of each call, and return the plan they make.
 
@@ -85,13 +83,12 @@ def plan_in_two_stages(
     return PlanReading(reading.workflow, (*faults, *reading.faults))
 
 
-def _request(messages: tuple[Message, ...], schema: dict[str, JsonValue], settings: Settings) -> Request:
+def _request(messages: tuple[Message, ...], schema: dict[str, JsonValue], settings: StageSettings) -> Request:
     return Request(
         messages=messages,
-        schema=schema if settings.constrained else None,
+        schema=schema,
         schema_name="plan",
         temperature=settings.temperature,
-        seed=settings.seed,
         max_output_tokens=settings.max_output_tokens,
         deadline_seconds=settings.deadline_seconds,
     )
