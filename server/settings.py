@@ -12,14 +12,18 @@ from pathlib import Path
 
 import platformdirs
 
-from catalog.config import Config, load_config
+from catalog.config import Config, ModelSpec, load_config, parse_model
+from catalog.errors import ConfigError
+from server.backends.access import KEY_VARIABLES
 
-__all__ = ["CONFIG_VARIABLE", "STORE_VARIABLE", "Settings", "read_settings"]
+__all__ = ["CONFIG_VARIABLE", "MODEL_VARIABLE", "STORE_VARIABLE", "Settings", "read_settings"]
 
 CONFIG_VARIABLE = "SKILLBANK_CONFIG"
 """Path of the configuration, when `--config` does not say."""
 STORE_VARIABLE = "SKILLBANK_STORE"
 """Path of the store, when `--store` does not say."""
+MODEL_VARIABLE = "SKILLBANK_MODEL"
+"""The model for every role, when `--model` does not say; wins over the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,25 @@ class Settings:
     """Whether a person named the configuration: then a missing file is an error, not empty."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Variables that placeholders in the configuration may name and that servers inherit."""
+
+    @property
+    def model(self) -> ModelSpec | None:
+        """The model for every role, None where the configuration says.
+
+        Raises:
+            ConfigError: the variable names no model.
+        """
+        text = self.environment.get(MODEL_VARIABLE, "").strip()
+        try:
+            return parse_model(text) if text else None
+        except ValueError as error:
+            raise ConfigError(str(error), key=MODEL_VARIABLE) from error
+
+    @property
+    def model_keys(self) -> tuple[str, ...]:
+        """Keys of model providers: never stored, never shown."""
+        named = (self.environment.get(variable, "").strip() for variable in KEY_VARIABLES.values())
+        return tuple(key for key in named if key)
 
     def load_config(self) -> Config:
         """Return the configuration; empty where nobody named one and the default is not there.

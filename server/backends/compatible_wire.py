@@ -66,7 +66,7 @@ class CompatibleBackend:
     ) -> None:
         self.name = str(spec)
         self._spec = spec
-        self._url = url
+        self._place = url if spec.kind == "openai-compatible" else str(spec)
         self._client = client
         self._teller = teller
         self._memory = memory
@@ -137,7 +137,7 @@ class CompatibleBackend:
             return self._server, self._form
 
     async def _enforced(self, server: Server) -> Form:
-        known = self._memory.recall(self._url, server.model)
+        known = self._memory.recall(self._place, server.model)
         if known is not None and known.kind == server.kind:
             return FORMS[known.form]
 
@@ -150,7 +150,7 @@ class CompatibleBackend:
                 return None
 
         form = await self._attempts.within(120.0, lambda: probe(server.kind, ask))
-        self._memory.keep(self._url, server.model, Found(kind=server.kind, form=form.name))
+        self._memory.keep(self._place, server.model, Found(kind=server.kind, form=form.name))
         return form
 
     async def _answers(self, request: Request, spent: Spent) -> tuple[list[ChatAnswer], Form]:

@@ -96,23 +96,23 @@ class Memory:
 
     path: Path | None
 
-    def recall(self, url: str, model: str) -> Found | None:
+    def recall(self, place: str, model: str) -> Found | None:
         """Return what was found, None where nothing was or it is of another version."""
         try:
-            found = Found.model_validate(self._read().get(f"{url}#{model}"))
+            found = Found.model_validate(self._read().get(f"{place}#{model}"))
         except ValidationError:
             return None
         return found if found.form in FORMS else None
 
-    def keep(self, url: str, model: str, found: Found) -> None:
+    def keep(self, place: str, model: str, found: Found) -> None:
         """Remember a finding."""
         if self.path is None:
             return
-        entries = self._read() | {f"{url}#{model}": found.model_dump()}
+        entries = self._read() | {f"{place}#{model}": found.model_dump()}
         try:
             write_whole(self.path, json.dumps(entries, indent=2, sort_keys=True).encode())
         except OSError as error:
-            _LOG.warning("what %s offers is not remembered: %s", url, error)
+            _LOG.warning("what %s offers is not remembered: %s", place, error)
 
     def _read(self) -> dict[str, JsonValue]:
         if self.path is None or not self.path.exists():

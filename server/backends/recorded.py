@@ -14,28 +14,11 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from catalog.canonical import digest
-from server.backends.backend import Completion, Constraint, Offer, Request, Stop, Usage, Wire
+from server.backends.backend import Completion, Offer, Request, Wire
 from server.backends.errors import BackendMisconfigured
 from server.backends.estimate import estimate_tokens
 
 __all__ = ["RecordedBackend", "request_digest"]
-
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    texts: tuple[str, ...]
-    stops: tuple[Stop, ...]
-    model: str
-    usage: dict[str, int | bool]
-    cost_usd: float | None
-    seconds: float
-    retries: int
-    constraint: Constraint
-
-    def completion(self) -> Completion:
-        given = {name: getattr(self, name) for name in type(self).model_fields}
-        return Completion(**(given | {"usage": Usage(**self.usage)}))
 
 
 class _Entry(BaseModel):
@@ -46,7 +29,7 @@ class _Entry(BaseModel):
     digest: str
     asked: dict[str, JsonValue]
     """The request, for whoever reads the file."""
-    answer: _Answer
+    answer: Completion
 
 
 def request_digest(request: Request) -> str:
@@ -79,7 +62,7 @@ class RecordedBackend:
         self._inner = recording
         self._kept: dict[str, list[Completion]] = {}
         for entry in _read(path, missing_ok=recording is not None):
-            self._kept.setdefault(entry.digest, []).append(entry.answer.completion())
+            self._kept.setdefault(entry.digest, []).append(entry.answer)
 
     @property
     def context_tokens(self) -> int | None:
@@ -116,7 +99,7 @@ class RecordedBackend:
         entry = _Entry(
             digest=request_digest(request),
             asked=_asked(request),
-            answer=_Answer.model_validate(dataclasses.asdict(answer)),
+            answer=answer,
         )
         with self._path.open("a", encoding="utf-8") as file:
             file.write(entry.model_dump_json() + "\n")

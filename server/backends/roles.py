@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 import anyio.abc
@@ -21,15 +22,29 @@ from server.backends.backend import Backend, Wire
 from server.backends.errors import BackendMisconfigured
 from server.backends.sampling import Sampler, SamplingBackend
 
-__all__ = ["Models", "Serving", "no_models", "open_models", "with_backend"]
+__all__ = ["Models", "Served", "Serving", "no_models", "open_models", "with_backend"]
 
-Serving = Callable[[str], AbstractAsyncContextManager[str]]
+
+class Served(Protocol):
+    """A local model that answers."""
+
+    @property
+    def url(self) -> str:
+        """Base of its OpenAI-compatible API, such as `http://127.0.0.1:PORT/v1`."""
+        ...
+
+    @property
+    def key(self) -> str | None:
+        """What it wants as its API key, None for nothing."""
+        ...
+
+
+Serving = Callable[[str], AbstractAsyncContextManager[Served]]
 """Has a local model answer: `serving(NAME)` of `local:NAME`, given to `open_models`.
 
-Entering it starts or finds the model's server and yields the base URL of its OpenAI-compatible API,
-such as `http://127.0.0.1:PORT/v1`; leaving it ends what it started. One task enters and leaves it.
-Requests carry NAME as their model. A server that ends meanwhile is its own to start again at the same
-address; it raises nothing once it has yielded.
+Entering it starts or finds the model's server; leaving it ends what it started. One task enters and
+leaves it. Requests carry NAME as their model. A server that ends meanwhile is its own to start again
+at the same address with the same key; it raises nothing once it has yielded.
 
 Raises:
     BackendMisconfigured: no such model, or it was not fetched; the message says the command that helps.
@@ -169,8 +184,8 @@ class _Opener:
             case "openai-compatible":
                 return await self._compatible(spec, access)
             case "local":
-                url = await self._tasks.start(self._keep_serving, spec)
-                return await self._compatible(spec, Access(url=url))
+                served = await self._tasks.start(self._keep_serving, spec)
+                return await self._compatible(spec, Access(served.key, served.url))
             case "sampling" | "none":
                 raise ValueError(f"{spec} is no model that is opened")
 
@@ -182,10 +197,10 @@ class _Opener:
         return wire
 
     async def _keep_serving(
-        self, spec: ModelSpec, *, task_status: anyio.abc.TaskStatus[str] = anyio.TASK_STATUS_IGNORED
+        self, spec: ModelSpec, *, task_status: anyio.abc.TaskStatus[Served] = anyio.TASK_STATUS_IGNORED
     ) -> None:
         if self._serving is None:
             raise BackendMisconfigured(f"{spec}: local models cannot be served here")
-        async with self._serving(spec.model) as url:
-            task_status.started(url)
+        async with self._serving(spec.model) as served:
+            task_status.started(served)
             await anyio.sleep_forever()
