@@ -22,6 +22,7 @@ _START = re.compile(r"\A[^{\[]*(?=[{\[])|^(?=[{\[])", re.MULTILINE)
 """Where JSON may begin: the first bracket, or one that begins a line. One further in is only a part."""
 _LONGEST = 200_000
 _DEEPEST = 40
+_MOST_SURPLUS = 6
 
 
 class NotJson(ValueError):  # noqa: N818
@@ -64,18 +65,26 @@ def _versions(part: str) -> Iterator[str]:
 
 
 def _decoded(text: str) -> JsonValue:
-    """Return the JSON value a text begins with, or None."""
+    """Return the JSON value a text begins with, brackets closed once too often left out, or None."""
     if text[:1] not in ("{", "["):
         return None
-    decoder = json.JSONDecoder(parse_constant=_refuse, strict=False)
-    try:
-        return decoder.raw_decode(text)[0]
-    except (ValueError, RecursionError):
-        return None
+    for _ in range(_MOST_SURPLUS + 1):
+        try:
+            return _DECODER.raw_decode(text)[0]
+        except json.JSONDecodeError as error:
+            if text[error.pos : error.pos + 1] not in ("}", "]"):
+                return None
+            text = text[: error.pos] + text[error.pos + 1 :]
+        except (ValueError, RecursionError):
+            return None
+    return None
 
 
 def _refuse(name: str) -> float:
     raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse, strict=False)
 
 
 def _is_sound(value: JsonValue, depth: int) -> bool:
@@ -101,7 +110,7 @@ def _why(text: str) -> str:
     if start < 0:
         return "it holds no { and no ["
     try:
-        json.JSONDecoder(parse_constant=_refuse, strict=False).raw_decode(text[start:])
+        _DECODER.raw_decode(text[start:])
     except json.JSONDecodeError as error:
         return f"{error.msg} at character {start + error.pos}"
     except (ValueError, RecursionError) as error:

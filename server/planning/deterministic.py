@@ -22,10 +22,11 @@ from server.planning.literals import clauses, wording
 from server.planning.slots import Slot
 from server.planning.sources import argument_sources
 from server.planning.view import View, World, argument_schema
+from skills_store.workflow.graph import data_dependencies
 from skills_store.workflow.model import Node, Workflow
 from skills_store.workflow.references import Reference
 
-__all__ = ["inputs_schema", "likely_output", "plan_deterministically"]
+__all__ = ["inputs_schema", "last_nodes", "likely_output", "plan_deterministically"]
 
 _TOOLS_PER_CLAUSE = 3
 _OPTIONAL_COST = 0.75
@@ -135,6 +136,12 @@ def _fresh_id(workflow: Workflow, tool: Tool) -> str:
     stem = stem if re.match(r"[a-z]", stem) else f"n_{stem}"
     taken = {node.id for node in workflow.nodes}
     return next(name for i in range(1, 100) if (name := stem if i == 1 else f"{stem}_{i}") not in taken)
+
+
+def last_nodes(workflow: Workflow) -> tuple[Node, ...]:
+    """Return the nodes no other node reads: where an answer most likely stands. All of them in a cycle."""
+    read = frozenset[str]().union(*data_dependencies(workflow).values())
+    return tuple(node for node in workflow.nodes if node.id not in read) or workflow.nodes
 
 
 def likely_output(view: View, name: str) -> JsonValue:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from catalog.similarity import name_similarity, words
 from catalog.vocabulary import WEAK_WORDS
-from server.planning.deterministic import likely_output
+from server.planning.deterministic import last_nodes, likely_output
 from server.planning.view import View, World, references_in
 from skills_store.workflow.edits import EditRefused, RemoveNode, apply_edit
 from skills_store.workflow.graph import dependencies
@@ -61,7 +61,8 @@ def _is_asked(node: Node, world: World) -> bool:
 def _without(workflow: Workflow, node: Node, world: World) -> Workflow | None:
     """Return the workflow without a node, outputs that read it reading what is most likely meant."""
     rest = tuple(other for other in workflow.nodes if other.id != node.id)
-    view = View(world, workflow.model_copy(update={"nodes": rest}))
+    shorter = workflow.model_copy(update={"nodes": rest})
+    view = View(world, shorter.model_copy(update={"nodes": last_nodes(shorter)}))
     outputs = {
         name: likely_output(view, name)
         if any(

@@ -19,7 +19,7 @@ from pydantic import JsonValue, ValidationError
 from catalog.schema import json_type, types
 from catalog.tools import JsonSchema, Tool, ToolId
 from server.planning.answer_json import NotJson, read_json
-from server.planning.deterministic import inputs_schema, likely_output
+from server.planning.deterministic import inputs_schema, last_nodes, likely_output
 from server.planning.plan_references import Spoken
 from server.planning.slots import input_reference
 from server.planning.view import View, World, argument_schema
@@ -216,7 +216,7 @@ class _Draft:
         fed = {name: value for name, value in read.items() if _reads_a_node(value, workflow)}
         wanted = self.vocabulary.wanted or tuple(fed)[:8] or ("result",)
         rest = [name for name in fed if name not in wanted]
-        view = View(self.vocabulary.world, workflow)
+        view = View(self.vocabulary.world, workflow.model_copy(update={"nodes": last_nodes(workflow)}))
         found: dict[str, JsonValue] = {}
         for name in wanted:
             if name in fed:
