@@ -11,17 +11,20 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from catalog.effects import Effect, Reset
 from catalog.tools import ToolId
+from server.planning.escalation import Level, LevelReport
 from skills_store.skill import AdmissionVerdict, SkillState
 from skills_store.trace import Status, Step, Verification
 from skills_store.workflow.edits import Edit
 from skills_store.workflow.faults import Fault
 
 __all__ = [
+    "AnswerReport",
     "CandidateRecord",
     "CheckReport",
     "DoctorReport",
     "EffectsReport",
     "ErrorReport",
+    "JudgeReport",
     "NotRepeated",
     "RepairReport",
     "Route",
@@ -103,6 +106,39 @@ class CandidateRecord(_Report):
     calls: int = 0
 
 
+class AnswerReport(_Report):
+    """Outputs put into words, with what the words rest on."""
+
+    text: str
+    nodes: tuple[str, ...] = ()
+    """Ids of the nodes it rests on, all of them executed."""
+    by: Literal["model", "table"]
+    """Whether a model wrote it, or it is the outputs as a table."""
+    problems: tuple[str, ...] = ()
+    """What in it is not grounded: numbers that no output or input has, nodes that are not there."""
+
+
+class JudgeReport(_Report):
+    """What a model thinks of a run: six scores from 1 to 10. Advice; nothing is admitted on it alone."""
+
+    scores: dict[str, float] = Field(default_factory=dict[str, float])
+    """Mean of the readings by sub-score; empty when there were too few."""
+    axes: dict[str, float] = Field(default_factory=dict[str, float])
+    """Mean of the two sub-scores of each axis."""
+    score: float | None = None
+    """Mean of the six in [0, 1], None when there were too few readings: never a default."""
+    disagreement: dict[str, float] = Field(default_factory=dict[str, float])
+    """Largest less smallest reading by sub-score."""
+    readings: int = 0
+    """Readings that could be used."""
+    asked: int = 0
+    model: str = ""
+    reasons: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    """Why readings are missing, or why there is no score."""
+    tokens: int = 0
+
+
 class RepairReport(_Report):
     """Answer of `repair` and `solve`."""
 
@@ -138,6 +174,18 @@ class RepairReport(_Report):
     verifications: tuple[Verification, ...] = ()
     budget_spent: str | None = None
     """Which budget ended the search, None when it ended by itself."""
+    model: str | None = None
+    """The model that was to plan, None when there is none."""
+    model_problem: str | None = None
+    """What kept the model from answering, None when nothing did; the planner without one took over."""
+    solved_by: Level | None = None
+    """The level at which a plan came out right, None when none did or no model was asked."""
+    levels: tuple[LevelReport, ...] = ()
+    """What each level that was reached cost; empty without a model."""
+    answer: AnswerReport | None = None
+    """The outputs in words, None when nobody asked for them or there are none."""
+    judgement: JudgeReport | None = None
+    """What a judge thinks of the run, None when nobody asked for one."""
 
 
 class SkillReport(_Report):

@@ -21,16 +21,18 @@ __all__ = ["Budget", "RepairRequest", "SolveRequest"]
 class Budget:
     """What a search may spend; whichever is spent first ends it.
 
-    Zero of anything means that nothing is tried: the original is checked and returned.
+    Zero of anything but tokens means that nothing is tried: the original is checked and returned.
     """
 
     seconds: float = 60.0
     calls: int = 200
     """Upstream calls; answers from memory are not counted."""
     candidates: int = 400
+    tokens: int = 60_000
+    """Of a model, prompts and answers together; zero means that no model is asked."""
 
     def __post_init__(self) -> None:
-        if not (self.seconds >= 0 and self.calls >= 0 and self.candidates >= 0):
+        if not (self.seconds >= 0 and self.calls >= 0 and self.candidates >= 0 and self.tokens >= 0):
             raise ValueError("a budget cannot be negative")
 
 
@@ -68,3 +70,11 @@ class SolveRequest:
     """For every role of this run, None: as configured."""
     allow: tuple[str, ...] = ()
     """`SERVER/TOOL` patterns of tools that are not free and may run once without asking."""
+    answer: bool = False
+    """Whether the outputs are to be put into words."""
+    judge: bool = False
+    """Whether a model is to score the run; advice, never proof."""
+    experiences: tuple[str, ...] = ()
+    """Rules of thumb for a model that plans: each says when and what."""
+    skills: tuple[str, ...] = ()
+    """Compact views of skills that are like the task, for a model that plans."""

@@ -88,3 +88,5 @@ class Trace(_Record):
     task: str | None = None
     """The task in a person's words, None when none was given."""
     verifications: tuple[Verification, ...] = ()
+    level: str | None = None
+    """How far a solve with a model had escalated when this ran, None outside of one."""

@@ -10,6 +10,7 @@ from catalog.result import CallOutcome
 from catalog.tools import ToolId
 from server.backends.sampling import Sampler
 from server.bank import relaying, using
+from server.bank.answering import answered, judged
 from server.bank.context import Context
 from server.bank.deciding import approvable_skill, approve_skill, reject_skill
 from server.bank.learning import check_name, learn
@@ -107,10 +108,13 @@ class Bank:
         may_run = request.route in (None, "direct") and spent_at_once(request.budget) is None
         direct = await run_directly(task, request, context) if may_run else None
         if direct is not None and (direct.is_final or request.route == "direct"):
-            return direct.report
+            said = await answered(Repaired(direct.report), task, request, context)
+            return (await judged(said, task, request, context)).report
         if request.route == "direct":
             return no_direct_skill(task)
         solved = await solve_task(task, request, context, direct)
+        solved = await answered(solved, task, request, context)
+        solved = await judged(solved, task, request, context)
         return await _learned(solved, request.save, context)
 
     def published(self) -> list[PublishedSkill]:

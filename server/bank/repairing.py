@@ -75,15 +75,29 @@ def spent_at_once(budget: Budget) -> str | None:
     return next((name for name, amount in parts.items() if amount == 0), None)
 
 
-async def search_from(workflow: Workflow, evaluator: Evaluator, budget: Budget, context: Context) -> Repaired:
-    """Search from one base, planned or given, and keep the trace of the best candidate."""
+async def search_from(
+    workflow: Workflow,
+    evaluator: Evaluator,
+    budget: Budget,
+    context: Context,
+    level: str | None = None,
+) -> Repaired:
+    """Search from one base, planned or given, and keep the trace of the best candidate.
+
+    Args:
+        workflow: the base.
+        evaluator: of its task.
+        budget: of this search.
+        context: the bank.
+        level: how far a solve with a model had escalated, for the trace.
+    """
     started = anyio.current_time()
     try:
         result = await search(workflow, evaluator, budget, listener=_relayed(context))
     except TimeoutError:
         faults = static_faults(workflow, evaluator.world.snapshot, context)
         return Repaired(checked_only(workflow, faults, "seconds"))
-    trace = _keep_trace(result, context)
+    trace = _keep_trace(result, context, level)
     report = _report(result, evaluator, trace, context)
     report = report.model_copy(update={"seconds": anyio.current_time() - started})
     return Repaired(report, _run_of(result, evaluator.world, report.status))
@@ -104,13 +118,13 @@ def _relayed(context: Context) -> Callable[[SearchProgress], None]:
     return listener
 
 
-def _keep_trace(result: SearchResult, context: Context) -> Trace | None:
+def _keep_trace(result: SearchResult, context: Context, level: str | None) -> Trace | None:
     best = result.best.evaluation
     if best.trace is None or best.verdict is None:
         return None
     trace = judged_trace(best.trace, best.verdict, context)
     faults = tuple(context.recorder.fault(fault) for fault in best.faults)
-    trace = trace.model_copy(update={"faults": faults})
+    trace = trace.model_copy(update={"faults": faults, "level": level})
     context.store.add_trace(trace)
     return trace
 

@@ -1,25 +1,32 @@
 """One benchmark from its name to what is printed: the command `skillbank bench`.
 
-What is measured is `server.bench.repair_bench` and `server.bench.relay_bench`; they are imported
+What is measured is `server.bench.repair_bench`, `relay_bench` and `planning_bench`; they are imported
 when they are wanted, since the command line imports this package for its errors.
 """
 
 from __future__ import annotations
 
+import os
+import platform
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from server.bench.errors import BenchError
 from server.progress import Progress
+from server.settings import Settings, read_settings
 
 if TYPE_CHECKING:
+    from server.backends.backend import Backend
+    from server.bench.planning_report import PlanningBenchReport
+    from server.bench.planning_tape import Tape
     from server.bench.relay_bench import RelayBenchReport
     from server.bench.repair_report import RepairBenchReport
 
 __all__ = ["BENCHMARKS", "render_relay_report", "run_bench", "write_table"]
 
-BENCHMARKS = ("repair", "relay")
+BENCHMARKS = ("repair", "relay", "planning")
 
 
 async def run_bench(
@@ -30,6 +37,9 @@ async def run_bench(
     tasks: Path | None = None,
     config: Path | None = None,
     write: Path | None = None,
+    model: str | None = None,
+    tape: Path | None = None,
+    settings: Settings | None = None,
 ) -> int:
     """Measure, print the numbers, and return the exit code.
 
@@ -40,8 +50,13 @@ async def run_bench(
         tasks: a file of others' cases, for `repair`.
         config: the servers those cases call; None: the demo's servers.
         write: a Markdown file whose table of this benchmark is replaced.
+        model: for `planning`, who plans: a model as configurations name it, or `recorded:FILE`; None:
+            what was recorded with the benchmark.
+        tape: for `planning`, where answers are kept, and found when it is run again.
+        settings: where models are configured; None: those of this process.
 
     Raises:
+        BackendError: the model cannot be asked.
         BenchError: no such benchmark, or it cannot be run here.
     """
     match name:
@@ -49,6 +64,8 @@ async def run_bench(
             report = await _repair(quick, tasks, config)
         case "relay":
             report = await _relay(quick)
+        case "planning":
+            report = await _planning(quick, model, tape, settings or read_settings())
         case _:
             raise BenchError(f"no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
     table = _rendered(report)
@@ -77,12 +94,58 @@ async def _relay(quick: bool) -> RelayBenchReport:
     return await run_relay_bench(RelayOptions(calls=200) if quick else RelayOptions())
 
 
+async def _planning(
+    quick: bool, model: str | None, tape: Path | None, settings: Settings
+) -> PlanningBenchReport:
+    from catalog.config import parse_model
+    from server.bench.planning_bench import PlanningOptions, recorded_tape, run_planning_bench
+    from server.bench.planning_tape import read_tape
+    from server.wiring import open_bank
+
+    if model is None or model.startswith("recorded:"):
+        kept = recorded_tape() if model is None else read_tape(Path(model.removeprefix("recorded:")))
+        return await run_planning_bench(PlanningOptions(kept, quick=quick, listener=_show), open_bank)
+    try:
+        spec = parse_model(model)
+    except ValueError as error:
+        raise BenchError(f"{error}, or recorded:FILE") from error
+    async with open_bank(settings) as bank:
+        live = await bank.context.models.open(spec)
+        options = PlanningOptions(await _tape(tape, live), live, quick, _show)
+        return await run_planning_bench(options, open_bank)
+
+
+async def _tape(path: Path | None, live: Backend) -> Tape:
+    """Return the tape a model's answers are kept on, as it stands when it was begun before."""
+    from server.bench.planning_bench import new_tape
+    from server.bench.planning_tape import About, Tape, read_tape
+
+    machine = f"{os.cpu_count()} cores, {platform.machine()}"
+    recorded = time.strftime("%Y-%m-%d")
+    about = About(
+        model=live.name,
+        machine=machine,
+        recorded=recorded,
+        context_tokens=live.context_tokens,
+        samples=live.samples,
+    )
+    if path is None:
+        return Tape(about)
+    if not path.exists():
+        return new_tape(path, about)
+    kept = read_tape(path, extend=True)
+    if kept.about.model != live.name:
+        raise BenchError(f"{path} holds answers of {kept.about.model}, not of {live.name}: name another file")
+    return kept
+
+
 def _show(progress: Progress) -> None:
     if progress.stage == "bench":
         print(progress.message, file=sys.stderr)
 
 
-def _rendered(report: RepairBenchReport | RelayBenchReport) -> str:
+def _rendered(report: RepairBenchReport | RelayBenchReport | PlanningBenchReport) -> str:
+    from server.bench.planning_report import render_planning_report
     from server.bench.repair_report import render_repair_report
 
     match report.bench:
@@ -90,6 +153,8 @@ def _rendered(report: RepairBenchReport | RelayBenchReport) -> str:
             return render_repair_report(report)
         case "relay":
             return render_relay_report(report)
+        case "planning":
+            return render_planning_report(report)
 
 
 def render_relay_report(report: RelayBenchReport) -> str:

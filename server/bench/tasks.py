@@ -35,6 +35,7 @@ __all__ = [
     "load_tasks",
     "parse_tasks",
     "place_fixtures",
+    "planning_tasks",
     "reference_tasks",
     "tasks_schema",
 ]
@@ -153,6 +154,12 @@ def reference_tasks() -> list[BenchTask]:
     """Return our own tasks, over the servers of `server.bench.servers`."""
     data = resources.files("server.bench").joinpath("data", "tasks.json")
     return parse_tasks(data.read_bytes(), source="reference tasks")
+
+
+def planning_tasks() -> list[BenchTask]:
+    """Return the tasks that plans are made for: the reference tasks, and short ones besides."""
+    data = resources.files("server.bench").joinpath("data", "planning_tasks.json")
+    return [*parse_tasks(data.read_bytes(), source="planning tasks"), *reference_tasks()]
 
 
 def place_fixtures(task: BenchTask, folder: Path) -> BenchTask:

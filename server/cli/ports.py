@@ -133,6 +133,11 @@ class BenchRequest:
     """The servers those cases call, None: the demo's."""
     write: Path | None
     """A Markdown file whose table of this benchmark is replaced."""
+    model: str | None = None
+    """Who plans, None: what was recorded with the benchmark."""
+    tape: Path | None = None
+    """Where the model's answers are kept, None: nowhere."""
+    settings: Settings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,4 +230,7 @@ async def _run_bench(request: BenchRequest) -> int:
         tasks=request.tasks,
         config=request.config,
         write=request.write,
+        model=request.model,
+        tape=request.tape,
+        settings=request.settings,
     )

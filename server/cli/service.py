@@ -83,16 +83,38 @@ def demo(session: Session, *, keep: Path | None, story: str | None) -> int:
     metavar="FILE",
     help="Replace this benchmark's table in a Markdown file.",
 )
+@click.option(
+    "--model",
+    metavar="MODEL",
+    help="For planning: whose plans, or recorded:FILE. Default: those recorded with the benchmark.",
+)
+@click.option(
+    "--tape",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="For planning: keep the model's answers there, and go on from it when run again.",
+)
 @session_command
-def bench(session: Session, *, name: str, quick: bool, tasks: Path | None, write: Path | None) -> int:
-    """Measure the bank on real tool servers and print the numbers: NAME is repair or relay.
+def bench(
+    session: Session,
+    *,
+    name: str,
+    quick: bool,
+    tasks: Path | None,
+    write: Path | None,
+    model: str | None,
+    tape: Path | None,
+) -> int:
+    """Measure the bank on real tool servers and print the numbers: NAME is repair, relay or planning.
 
-    The demo's servers are used; with --tasks those of --config where it is given.
+    The demo's servers are used; with --tasks those of --config where it is given. planning measures
+    a model's plans, asked for in three ways; without --model it replays recorded answers.
 
     \b
     Examples:
       skillbank bench repair --quick
       skillbank bench repair --tasks mine.json --config mine-servers.json --json
+      skillbank bench planning --model local:qwen2.5-coder-1.5b --tape plans.jsonl
     """
     settings = session.settings
     request = BenchRequest(
@@ -102,5 +124,8 @@ def bench(session: Session, *, name: str, quick: bool, tasks: Path | None, write
         tasks=tasks,
         config=settings.config_path if tasks is not None and settings.config_is_named else None,
         write=write,
+        model=model,
+        tape=tape,
+        settings=settings,
     )
     return session.run(lambda: session.wiring.run_bench(request))

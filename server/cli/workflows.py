@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -21,6 +23,7 @@ from server.cli.options import (
     session_command,
 )
 from server.cli.render import render_check, render_repair, render_run
+from server.cli.render_solved import render_solved
 from server.cli.session import Session
 from server.reports import RepairReport, Route, exit_code
 from server.requests import Budget, RepairRequest, SolveRequest
@@ -138,6 +141,15 @@ def repair(
     help="Run a skill, plan with one in view, or plan from scratch. Default: by what the bank knows.",
 )
 @model_option
+@click.option(
+    "--budget-tokens",
+    type=click.IntRange(min=0),
+    default=Budget().tokens,
+    show_default=True,
+    help="Tokens of a model, prompts and answers together; 0 asks none.",
+)
+@click.option("--answer", is_flag=True, help="Put the outputs into words, with the steps they rest on.")
+@click.option("--judge", is_flag=True, help="Have a model score the run: advice, never proof.")
 @allow_option
 @_output_option
 @_trace_option
@@ -152,11 +164,16 @@ def solve(
     save: str | None,
     route: Route | None,
     model: ModelSpec | None,
+    budget_tokens: int,
+    answer: bool,
+    judge: bool,
     allow: tuple[str, ...],
     output: Path | None,
     trace: bool,
 ) -> int:
     """Solve TASK, said in words: plan, run, repair, and on verified success compile to a skill.
+
+    Where a model is configured it plans, cheap attempts first; --json tells what each level cost.
 
     \b
     Example:
@@ -164,14 +181,29 @@ def solve(
           --assert 'contains(output.time, `"17:30"`)'
     """
     request = SolveRequest(
-        inputs=inputs, checks=checks, budget=budget, save=save, route=route, model=model, allow=allow
+        inputs=inputs,
+        checks=checks,
+        budget=replace(budget, tokens=budget_tokens),
+        save=save,
+        route=route,
+        model=model,
+        allow=allow,
+        answer=answer,
+        judge=judge,
     )
     report = session.with_bank(lambda bank: bank.solve(task, request))
-    return _finish(session, report, output=output, trace=trace)
+    return _finish(session, report, output=output, trace=trace, render=render_solved)
 
 
-def _finish(session: Session, report: RepairReport, *, output: Path | None, trace: bool) -> int:
-    session.show(report, functools.partial(render_repair, trace=trace))
+def _finish(
+    session: Session,
+    report: RepairReport,
+    *,
+    output: Path | None,
+    trace: bool,
+    render: Callable[..., None] = render_repair,
+) -> int:
+    session.show(report, functools.partial(render, trace=trace))
     if output is not None:
         try:
             output.write_text(json.dumps(report.workflow, indent=2, ensure_ascii=False) + "\n", "utf-8")

@@ -22,10 +22,11 @@ from server.planning.literals import clauses, wording
 from server.planning.slots import Slot
 from server.planning.sources import argument_sources
 from server.planning.view import View, World, argument_schema
+from skills_store.workflow.graph import data_dependencies
 from skills_store.workflow.model import Node, Workflow
 from skills_store.workflow.references import Reference
 
-__all__ = ["plan_deterministically"]
+__all__ = ["inputs_schema", "last_nodes", "likely_output", "plan_deterministically"]
 
 _TOOLS_PER_CLAUSE = 3
 _OPTIONAL_COST = 0.75
@@ -77,7 +78,7 @@ def _distance(world: World, hit: Hit) -> float:
 
 
 def _draft(world: World, steps: Sequence[_Step], wanted: Sequence[str]) -> _Draft:
-    workflow = Workflow(name="plan", inputs=_inputs_schema(world), nodes=(), outputs={})
+    workflow = Workflow(name="plan", inputs=inputs_schema(world), nodes=(), outputs={})
     cost = 0.35 * len(steps) + sum(step.cost for step in steps) / len(steps)
     for step in steps:
         part = replace(world, task=step.said)
@@ -87,7 +88,7 @@ def _draft(world: World, steps: Sequence[_Step], wanted: Sequence[str]) -> _Draf
     view = View(world, workflow)
     cost += 0.5 * len(view.unused_inputs) + 0.5 * _unsaid(world, workflow)
     cost += 0.4 * sum(1 for node in workflow.nodes[:-1] if node in view.unused_nodes)
-    outputs: dict[str, JsonValue] = {name: _output(view, name) for name in wanted or ("result",)}
+    outputs: dict[str, JsonValue] = {name: likely_output(view, name) for name in wanted or ("result",)}
     return _Draft(workflow.model_copy(update={"outputs": outputs}), cost)
 
 
@@ -137,7 +138,13 @@ def _fresh_id(workflow: Workflow, tool: Tool) -> str:
     return next(name for i in range(1, 100) if (name := stem if i == 1 else f"{stem}_{i}") not in taken)
 
 
-def _output(view: View, name: str) -> JsonValue:
+def last_nodes(workflow: Workflow) -> tuple[Node, ...]:
+    """Return the nodes no other node reads: where an answer most likely stands. All of them in a cycle."""
+    read = frozenset[str]().union(*data_dependencies(workflow).values())
+    return tuple(node for node in workflow.nodes if node.id not in read) or workflow.nodes
+
+
+def likely_output(view: View, name: str) -> JsonValue:
     """Return the reference that most likely means a wanted output: a like-named leaf, else the last node."""
     last = view.workflow.nodes[-1]
     best, best_likeness = Reference("nodes", last.id), 0.0
@@ -151,6 +158,7 @@ def _output(view: View, name: str) -> JsonValue:
     return str(best)
 
 
-def _inputs_schema(world: World) -> JsonSchema:
+def inputs_schema(world: World) -> JsonSchema:
+    """Return the schema of a plan's inputs: those the task came with, by the types they have."""
     properties: JsonSchema = {name: {"type": json_type(value)} for name, value in world.inputs.items()}
     return {"type": "object", "properties": properties, "required": list(world.inputs)}

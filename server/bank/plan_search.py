@@ -1,0 +1,84 @@
+"""Searching from several plans of one task within one budget, until one comes out right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+
+from server.bank.context import Context
+from server.bank.repairing import Repaired, search_from, spent_at_once
+from server.evolution.evaluate import Evaluator
+from server.planning.escalation import Level
+from server.reports import RepairReport
+from server.requests import Budget
+from skills_store.workflow.model import Workflow
+
+__all__ = ["first_right", "is_right", "rank_of"]
+
+_QUICK_LOOK = 12
+"""The first look at a plan may spend this fraction of what is left."""
+
+
+async def first_right(
+    plans: Sequence[Workflow],
+    evaluator: Evaluator,
+    budget: Budget,
+    context: Context,
+    level: Level | None = None,
+) -> tuple[Repaired, int, int]:
+    """Return the first plan that comes out right, else the best, with all calls and candidates spent.
+
+    Args:
+        plans: at least one, the most promising first.
+        evaluator: of the task.
+        budget: of all of them together.
+        context: the bank.
+        level: how far a solve had escalated, for the traces.
+    """
+    deadline = anyio.current_time() + budget.seconds
+    best: Repaired | None = None
+    calls = candidates = 0
+    for plan, part in _turns(plans):
+        left = _share(budget, deadline - anyio.current_time(), calls, candidates, part)
+        if best is not None and spent_at_once(left):
+            break
+        found = await search_from(plan, evaluator, left, context, level)
+        calls, candidates = calls + found.report.calls, candidates + found.report.candidates
+        if best is None or rank_of(found.report) > rank_of(best.report):
+            best = found
+        if is_right(best.report):
+            break
+    assert best is not None
+    return best, calls, candidates
+
+
+def is_right(report: RepairReport) -> bool:
+    """Return whether nothing more is to be tried: a check passed, or the run did where there is none."""
+    return report.status in ("verified", "succeeded")
+
+
+def rank_of(report: RepairReport) -> tuple[bool, bool, int]:
+    """Return what of two reports the better has more of."""
+    return report.status == "verified", report.status == "succeeded", -len(report.faults)
+
+
+def _turns(plans: Sequence[Workflow]) -> list[tuple[Workflow, int]]:
+    """Return which plan is searched from when, with what part of what is left is its own.
+
+    A quick look at each plan comes first, since a right plan needs little repair; then the plans in
+    turn, half of what is left for each and all for the last. What was called is remembered.
+    """
+    if len(plans) == 1:
+        return [(plans[0], 1)]
+    looks = [(plan, _QUICK_LOOK) for plan in plans]
+    return [*looks, *((plan, 2) for plan in plans[:-1]), (plans[-1], 1)]
+
+
+def _share(budget: Budget, seconds: float, calls: int, candidates: int, part: int) -> Budget:
+    """Return one plan's part, the `1 / part` of what is left."""
+    return Budget(
+        seconds=max(0.0, seconds) / part,
+        calls=max(0, -(-(budget.calls - calls) // part)),
+        candidates=max(0, -(-(budget.candidates - candidates) // part)),
+    )
