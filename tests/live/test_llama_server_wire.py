@@ -1,4 +1,4 @@
-"""The wires against a real llama.cpp server with SmolLM2, where both are on this machine."""
+"""The wire to compatible servers against a real llama.cpp with SmolLM2, where both are on this machine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from subprocess import DEVNULL
 
 import anyio
 import httpx2
@@ -14,11 +15,9 @@ import pytest
 
 from catalog.config import ModelSpec
 from server.backends.access import Access
-from server.backends.anthropic_wire import open_anthropic
 from server.backends.backend import Message, Request
 from server.backends.compatible_wire import open_compatible
 from server.backends.errors import BackendMisconfigured, ContextTooLong
-from server.backends.openai_wire import open_openai
 
 pytestmark = [pytest.mark.anyio, pytest.mark.live]
 
@@ -46,7 +45,7 @@ def command() -> list[str]:
 @pytest.fixture
 async def url() -> AsyncGenerator[str]:
     async with await anyio.open_process(
-        command(), env={"OMP_WAIT_POLICY": "passive"}, stdout=-3, stderr=-3
+        command(), env={"OMP_WAIT_POLICY": "passive"}, stdout=DEVNULL, stderr=DEVNULL
     ) as server:
         async with httpx2.AsyncClient(trust_env=False) as client:
             with anyio.fail_after(60):
@@ -64,7 +63,7 @@ async def answers(client: httpx2.AsyncClient) -> bool:
         return False
 
 
-async def test_every_wire_speaks_with_a_real_server(url: str, tmp_path: Path):
+async def test_the_wire_speaks_with_a_real_server(url: str, tmp_path: Path):
     spec = ModelSpec("local", "smollm2")
     async with open_compatible(spec, Access(KEY, f"{url}/v1"), tmp_path / "offers.json") as backend:
         offer = await backend.examine()
@@ -81,8 +80,3 @@ async def test_every_wire_speaks_with_a_real_server(url: str, tmp_path: Path):
     async with open_compatible(spec, Access(None, f"{url}/v1")) as stranger:
         with pytest.raises(BackendMisconfigured, match="it wants a key"):
             await stranger.examine()
-    ask = Request((Message("system", "Be brief."), Message("user", "Say one word.")), max_output_tokens=8)
-    async with open_anthropic(ModelSpec("anthropic", "smol"), Access(KEY, url)) as backend:
-        assert (await backend.complete(ask)).usage.input_tokens > 0
-    async with open_openai(ModelSpec("openai", "smol"), Access(KEY, f"{url}/v1")) as backend:
-        assert (await backend.complete(ask)).text
