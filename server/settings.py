@@ -14,12 +14,23 @@ import platformdirs
 
 from catalog.config import Config, load_config
 
-__all__ = ["CONFIG_VARIABLE", "STORE_VARIABLE", "Settings", "read_settings"]
+__all__ = [
+    "CACHE_VARIABLE",
+    "CONFIG_VARIABLE",
+    "RUNTIME_VARIABLE",
+    "STORE_VARIABLE",
+    "Settings",
+    "read_settings",
+]
 
 CONFIG_VARIABLE = "SKILLBANK_CONFIG"
 """Path of the configuration, when `--config` does not say."""
 STORE_VARIABLE = "SKILLBANK_STORE"
 """Path of the store, when `--store` does not say."""
+CACHE_VARIABLE = "SKILLBANK_CACHE"
+"""Folder of what can be fetched again: local models and their runtime."""
+RUNTIME_VARIABLE = "SKILLBANK_LLAMA_SERVER"
+"""The llama-server that runs local models, instead of the one that is found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,10 @@ class Settings:
     """Whether a person named the configuration: then a missing file is an error, not empty."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Variables that placeholders in the configuration may name and that servers inherit."""
+    cache_path: Path = field(default_factory=lambda: platformdirs.user_cache_path("skillbank"))
+    """Folder of local models and their runtime."""
+    runtime_path: Path | None = None
+    """The llama-server to use, None: the one that is found."""
 
     def load_config(self) -> Config:
         """Return the configuration; empty where nobody named one and the default is not there.
@@ -63,6 +78,10 @@ def read_settings(
         ).expanduser(),
         config_is_named=named is not None,
         environment=variables,
+        cache_path=(
+            _path(variables.get(CACHE_VARIABLE)) or platformdirs.user_cache_path("skillbank")
+        ).expanduser(),
+        runtime_path=_path(variables.get(RUNTIME_VARIABLE)),
     )
 
 

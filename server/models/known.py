@@ -61,8 +61,8 @@ def find_known_model(name: str, known: Sequence[KnownModel]) -> KnownModel:
             return model
     names = [model.name for model in known]
     close = get_close_matches(wanted, [*names, *(alias for model in known for alias in model.aliases)], 1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    raise UnknownModel(f"no model {name!r} is known{hint} Known: {', '.join(names)}. Or give a .gguf file.")
+    hint = f"; did you mean {close[0]}?" if close else "."
+    raise UnknownModel(f"no model is called {name!r}{hint} There are {', '.join(names)}.")
 
 
 _HUB: Final = "https://huggingface.co"

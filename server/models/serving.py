@@ -51,10 +51,16 @@ async def open_shared_server(
     """Serve a model for all processes of this user while the context is open.
 
     Raises:
-        ModelError: nothing of that name is here, there is no runtime, or it does not start.
+        ModelError: nothing of that name is here, there is no runtime, it does not start, or it is
+            served already.
     """
     launch = _launch(host, name, slots, shared=True)
     end_orphans(host.shelf.servers)
+    if (other := await _shared_one(launch)) is not None:
+        raise ServerFailed(
+            f"{other.model} is served already at {other.url} by process {other.owner_pid}; "
+            f"local:{other.model} uses it"
+        )
     async with AsyncExitStack() as stack:
         yield await _start(launch, port, stack)
 
