@@ -201,12 +201,27 @@ class ServerReport(_Report):
     """Tools whose effect class is not `unknown`."""
 
 
+class LocalModelReport(_Report):
+    """How a configured local model does on this machine, at its present load."""
+
+    name: str
+    url: str
+    prompt_tokens_per_second: float
+    generated_tokens_per_second: float
+    slots: int
+    """Alternatives that one request may ask for."""
+    context_tokens: int
+    shared: bool
+    """Whether `model serve` keeps it running; else it was started for this measurement."""
+
+
 class DoctorReport(_Report):
     """Answer of `doctor`."""
 
     servers: tuple[ServerReport, ...]
     config: str | None = None
     store: str | None = None
+    local_models: tuple[LocalModelReport, ...] = ()
     problems: tuple[str, ...] = ()
 
 

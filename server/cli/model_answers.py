@@ -7,11 +7,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from server.models.fetching import Fetched, Origin
 from server.models.known import KnownModel
 from server.models.leases import Lease
 from server.models.runtime import Runtime
-from server.models.shelf import Shelf
+from server.models.shelf import Fetched, Origin, Shelf
 
 __all__ = ["FetchedModel", "ListedModel", "ListedModels", "RunningModel", "RuntimeAnswer", "ServingModel"]
 

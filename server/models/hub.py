@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +15,6 @@ from server.models.step import Report, Step
 __all__ = ["download_from_hub"]
 
 _TIMEOUT: Final = httpx2.Timeout(30.0, connect=5.0)
-_CHUNK_BYTES: Final = 1024 * 1024
 _ATTEMPTS: Final = 4
 _PAUSE_SECONDS: Final = 0.5
 
@@ -38,7 +35,7 @@ async def download_from_hub(model: KnownModel, partial: Path, report: Report) ->
             try:
                 await _download_rest(client, model, partial, report)
                 problem = "the answer broke off"
-            except httpx2.TransportError as error:
+            except httpx2.RequestError as error:
                 problem = str(error) or type(error).__name__
             if _size(partial) > before:
                 failures = 0
@@ -56,10 +53,11 @@ async def _download_rest(
     headers = {"Range": f"bytes={have}-"} if have else {}
     async with client.stream("GET", model.url, headers=headers) as response:
         start = _start_of(response, model, have)
-        async with _opened(partial, start) as file:
+        with partial.open("r+b" if start else "wb") as file:
+            file.seek(start)
             arrived = start
-            async for chunk in response.aiter_bytes(_CHUNK_BYTES):
-                await file.write(chunk)
+            async for chunk in response.aiter_bytes():
+                file.write(chunk)
                 arrived += len(chunk)
                 report(Step(f"downloading {model.name} from {_host(model)}", arrived, model.size_bytes, "B"))
                 if arrived > model.size_bytes:
@@ -81,13 +79,6 @@ def _start_of(response: httpx2.Response, model: KnownModel, have: int) -> int:
             "something else answers there"
         )
     return start
-
-
-@asynccontextmanager
-async def _opened(partial: Path, start: int) -> AsyncGenerator[anyio.AsyncFile[bytes]]:
-    async with await anyio.open_file(partial, "r+b" if start else "wb") as file:
-        await file.seek(start)
-        yield file
 
 
 def _size(path: Path) -> int:

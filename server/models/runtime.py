@@ -7,17 +7,21 @@ import os
 import platform
 import re
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
 from server.models.errors import NotFetched
 from server.models.shelf import Shelf
 
-__all__ = ["PINNED_SOURCES", "Runtime", "available_processors", "built_runtime", "find_runtime"]
+__all__ = ["PINNED_SOURCES", "SLOTS", "Host", "Runtime", "available_processors", "built_runtime"]
 
 PINNED_SOURCES: Final = "0.3.36"
 """Version of the source package whose llama.cpp is built where no binary can be had."""
+
+SLOTS: Final = 4
+"""Alternatives that one request may ask for, unless said otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +32,30 @@ class Runtime:
     origin: Literal["named", "path", "built"]
 
 
-def find_runtime(shelf: Shelf, named: Path | None, search_path: str | None) -> Runtime | None:
-    """Return the llama-server to use, None where there is none yet.
+@dataclass(frozen=True, slots=True)
+class Host:
+    """This machine, as far as having a model on it needs it."""
 
-    Args:
-        named: by a person; then it is that one or an error.
-        search_path: folders to look in, as PATH has them; None: those of the process.
+    shelf: Shelf
+    named_runtime: Path | None = None
+    """A llama-server that a person named, None: the one that is found."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """What programs that are started here inherit; its PATH is searched."""
 
-    Raises:
-        NotFetched: the named one cannot be run.
-    """
-    if named is not None:
-        if not os.access(named, os.X_OK) or named.is_dir():
-            raise NotFetched(f"SKILLBANK_LLAMA_SERVER names {named}, which cannot be run")
-        return Runtime(named, "named")
-    if found := shutil.which("llama-server", path=search_path):
-        return Runtime(Path(found), "path")
-    built = built_runtime(shelf)
-    return Runtime(built, "built") if built.is_file() else None
+    def runtime(self) -> Runtime | None:
+        """Return the llama-server to use, None where there is none yet.
+
+        Raises:
+            NotFetched: the named one cannot be run.
+        """
+        if (named := self.named_runtime) is not None:
+            if not named.is_file() or not os.access(named, os.X_OK):
+                raise NotFetched(f"SKILLBANK_LLAMA_SERVER names {named}, which cannot be run")
+            return Runtime(named, "named")
+        if found := shutil.which("llama-server", path=self.environment.get("PATH", "")):
+            return Runtime(Path(found), "path")
+        built = built_runtime(self.shelf)
+        return Runtime(built, "built") if built.is_file() else None
 
 
 def built_runtime(shelf: Shelf) -> Path:

@@ -7,10 +7,8 @@ private, since its owner's end would take it away from others.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -19,29 +17,16 @@ import httpx2
 from server.models.errors import NotFetched, PortTaken, ServerFailed
 from server.models.leases import Lease, end_orphans, running_servers
 from server.models.process import Address, Launch, Running, free_address, open_server
-from server.models.runtime import available_processors, find_runtime
-from server.models.shelf import Shelf
+from server.models.runtime import SLOTS, Host, available_processors
 
-__all__ = ["SLOTS", "Host", "open_local_model", "open_shared_server"]
+__all__ = ["open_local_model", "open_shared_server"]
 
-SLOTS: Final = 4
-"""Alternatives that one request may ask for, unless said otherwise."""
 _RESTARTS: Final = 3
 _WATCH_SECONDS: Final = 0.5
 _ATTEMPTS: Final = 3
 _HEALTH_SECONDS: Final = 2.0
 _FEW_PROCESSORS: Final = 4
 _MOST_THREADS: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """This machine, as far as serving a model needs it."""
-
-    shelf: Shelf
-    named_runtime: Path | None
-    """A llama-server that a person named, None: the one that is found."""
-    environment: Mapping[str, str] = field(repr=False)
 
 
 @asynccontextmanager
@@ -94,7 +79,7 @@ async def open_local_model(host: Host, name: str, *, slots: int = SLOTS) -> Asyn
 
 def _launch(host: Host, name: str, slots: int, *, shared: bool) -> Launch:
     model = host.shelf.find(name)
-    runtime = find_runtime(host.shelf, host.named_runtime, host.environment.get("PATH"))
+    runtime = host.runtime()
     if runtime is None:
         raise NotFetched(
             f"{name} needs llama-server, which is neither on PATH nor built yet: "

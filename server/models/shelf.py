@@ -5,15 +5,28 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from server.models.errors import NoSpace, NotFetched
 from server.models.known import KnownModel, find_known_model
 
-__all__ = ["ServedModel", "Shelf"]
+__all__ = ["Fetched", "Origin", "ServedModel", "Shelf"]
 
 _GIGABYTE = 10**9
 _SPARE_BYTES = 200 * 10**6
 _LOCAL_FILE_CONTEXT_TOKENS = 8_192
+
+
+Origin = Literal["hub", "packages", "kept"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Weights that are on this machine with the pinned hash."""
+
+    path: Path
+    origin: Origin
+    """Where they came from; `kept`: they were here already."""
 
 
 @dataclass(frozen=True, slots=True)
