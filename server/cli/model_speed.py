@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from server.cli.models import host_of
+from server.cli.models import host_for
 from server.cli.session import Session
 from server.models.errors import ModelError
 from server.models.runtime import Host
@@ -24,7 +24,7 @@ def with_local_models(session: Session, report: DoctorReport) -> DoctorReport:
     names = sorted({model.removeprefix(_KIND) for model in configured if model.startswith(_KIND)})
     if not names:
         return report
-    host = host_of(session)
+    host = host_for(session)
     models, problems = session.run(lambda: _examine_all(host, names))
     return report.model_copy(
         update={"local_models": tuple(models), "problems": (*report.problems, *problems)}

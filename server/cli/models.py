@@ -14,11 +14,10 @@ from server.cli.session import Session
 from server.models.errors import ServerFailed
 from server.models.known import Source, find_known_model
 from server.models.leases import running_servers
-from server.models.runtime import SLOTS, Host, Runtime
-from server.models.shelf import Shelf
+from server.models.runtime import SLOTS, Host, Runtime, host_of
 from server.models.step import Report
 
-__all__ = ["host_of", "model"]
+__all__ = ["host_for", "model"]
 
 
 @click.group()
@@ -30,7 +29,7 @@ def model() -> None:
 @session_command
 def list_models(session: Session) -> int:
     """List the models that can be fetched: size, licence, source, and what is here and running."""
-    host = host_of(session)
+    host = host_for(session)
     report = ListedModels.of(host.shelf, host.runtime(), running_servers(host.shelf.servers))
     session.show(report, render_models)
     return 0
@@ -62,7 +61,7 @@ def fetch(session: Session, *, name: str, source: str, weights_only: bool) -> in
     from server.models.fetching import fetch_weights
 
     wanted = find_known_model(name, session.wiring.known_models)
-    host = host_of(session)
+    host = host_for(session)
 
     async def work() -> FetchedModel:
         with StepLine(session.err) as line:
@@ -98,7 +97,7 @@ def serve(session: Session, *, name: str, port: int | None, slots: int) -> int:
     """
     from server.models.serving import open_shared_server
 
-    host = host_of(session)
+    host = host_for(session)
 
     async def work() -> str:
         async with open_shared_server(host, name, port=port, slots=slots) as running:
@@ -108,11 +107,9 @@ def serve(session: Session, *, name: str, port: int | None, slots: int) -> int:
     raise ServerFailed(session.run(work))
 
 
-def host_of(session: Session) -> Host:
-    """Return this machine as the settings describe it."""
-    settings = session.settings
-    shelf = Shelf(settings.cache_path, session.wiring.known_models)
-    return Host(shelf, settings.runtime_path, settings.environment)
+def host_for(session: Session) -> Host:
+    """Return this machine as a command's settings describe it."""
+    return host_of(session.settings, session.wiring.known_models)
 
 
 async def _ready_runtime(host: Host, report: Report) -> Runtime:

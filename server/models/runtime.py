@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from server.models.errors import NotFetched
+from server.models.known import KNOWN_MODELS, KnownModel
 from server.models.shelf import Shelf
+from server.settings import Settings
 
-__all__ = ["PINNED_SOURCES", "SLOTS", "Host", "Runtime", "available_processors", "built_runtime"]
+__all__ = ["PINNED_SOURCES", "SLOTS", "Host", "Runtime", "available_processors", "built_runtime", "host_of"]
 
 PINNED_SOURCES: Final = "0.3.36"
 """Version of the source package whose llama.cpp is built where no binary can be had."""
@@ -56,6 +58,11 @@ class Host:
             return Runtime(Path(found), "path")
         built = built_runtime(self.shelf)
         return Runtime(built, "built") if built.is_file() else None
+
+
+def host_of(settings: Settings, known: tuple[KnownModel, ...] = KNOWN_MODELS) -> Host:
+    """Return this machine as the settings describe it."""
+    return Host(Shelf(settings.cache_path, known), settings.runtime_path, settings.environment)
 
 
 def built_runtime(shelf: Shelf) -> Path:

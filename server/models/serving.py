@@ -7,19 +7,20 @@ private, since its owner's end would take it away from others.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Final
 
 import anyio
 import httpx2
 
-from server.models.errors import NotFetched, PortTaken, ServerFailed
+from server.backends.errors import BackendMisconfigured, BackendUnavailable
+from server.models.errors import ModelError, NotFetched, PortTaken, ServerFailed, UnknownModel
 from server.models.leases import Lease, end_orphans, running_servers
 from server.models.process import Address, Launch, Running, free_address, open_server
 from server.models.runtime import SLOTS, Host, available_processors
 
-__all__ = ["open_local_model", "open_shared_server"]
+__all__ = ["local_serving", "open_local_model", "open_shared_server"]
 
 _RESTARTS: Final = 3
 _WATCH_SECONDS: Final = 0.5
@@ -75,6 +76,30 @@ async def open_local_model(host: Host, name: str, *, slots: int = SLOTS) -> Asyn
                 group.cancel_scope.cancel()
     if raised is not None:
         raise raised
+
+
+def local_serving(host: Host) -> Callable[[str], AbstractAsyncContextManager[Lease]]:
+    """Return what has `local:NAME` answer for as long as its context is open.
+
+    It raises nothing of its own after the yield, and before it what every backend does:
+
+    Raises:
+        BackendMisconfigured: nothing of that name is here, or nothing that runs it; says the command that helps.
+        BackendUnavailable: its server does not start.
+    """
+
+    @asynccontextmanager
+    async def serving(name: str) -> AsyncGenerator[Lease]:
+        async with AsyncExitStack() as stack:
+            try:
+                lease = await stack.enter_async_context(open_local_model(host, name))
+            except (UnknownModel, NotFetched) as error:
+                raise BackendMisconfigured(f"local:{name}: {error}") from error
+            except ModelError as error:
+                raise BackendUnavailable(f"local:{name}: {error}") from error
+            yield lease
+
+    return serving
 
 
 def _launch(host: Host, name: str, slots: int, *, shared: bool) -> Launch:

@@ -26,9 +26,8 @@ from server.models.errors import FetchFailed
 from server.models.fetching import fetch_weights
 from server.models.known import KNOWN_MODELS, KnownModel, find_known_model
 from server.models.leases import Lease
-from server.models.runtime import Host
+from server.models.runtime import Host, host_of
 from server.models.serving import open_local_model
-from server.models.shelf import Shelf
 from server.models.speed import measure_speed
 from server.models.step import Step
 from server.settings import read_settings
@@ -59,8 +58,7 @@ def anyio_backend() -> str:
 
 async def host_with(model: KnownModel) -> Host:
     """Return this machine with a model and a runtime on it, or skip and say what is missing."""
-    settings = read_settings()
-    host = Host(Shelf(settings.cache_path, KNOWN_MODELS), settings.runtime_path, settings.environment)
+    host = host_of(read_settings())
     if host.runtime() is None:
         if not FORCED:
             pytest.skip("no llama-server here, and building one takes long: SKILLBANK_LOCAL_MODEL=1 does it")

@@ -15,9 +15,10 @@ import anyio
 import httpx2
 import pytest
 
+from server.backends.errors import BackendMisconfigured, BackendUnavailable
 from server.models.errors import NotFetched, PortTaken, ServerFailed
 from server.models.leases import Lease, create_lease, end_orphans, running_servers
-from server.models.serving import open_local_model, open_shared_server
+from server.models.serving import local_serving, open_local_model, open_shared_server
 from server.models.speed import Speed, measure_speed
 
 PROJECT = Path(__file__).parents[3]
@@ -168,6 +169,28 @@ async def _another(host, lease: Lease) -> Lease:
             if running.pid != lease.pid:
                 return running
         await anyio.sleep(0.01)
+
+
+async def test_a_backend_is_served_with_address_and_key(serving_host):
+    async with local_serving(serving_host)("tiny") as served:
+        assert (await ask(served, "/props")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "said"),
+    [
+        ("huge", BackendMisconfigured, "local:huge: no model is called 'huge'. There are tiny."),
+        ("nowhere.gguf", BackendMisconfigured, "nowhere.gguf: there is no such file of weights"),
+        ("damaged", BackendUnavailable, "its last words: error loading model"),
+    ],
+)
+async def test_a_backend_is_told_whether_asking_again_can_help(name, error, said, serving_host, tmp_path):
+    (tmp_path / "bad.gguf").write_bytes(b"damaged")
+    asked = str(tmp_path / "bad.gguf") if name == "damaged" else name
+    with pytest.raises(error) as refused:
+        async with local_serving(serving_host)(asked):
+            pass
+    assert said in str(refused.value)
 
 
 OWNER = """
