@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from server.models.known import KnownModel
-from server.models.leases import Lease
 from server.models.runtime import Runtime
 from server.models.shelf import Fetched, Origin, Shelf
+
+if TYPE_CHECKING:
+    from server.models.leases import Lease
 
 __all__ = ["FetchedModel", "ListedModel", "ListedModels", "RunningModel", "RuntimeAnswer", "ServingModel"]
 

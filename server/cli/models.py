@@ -13,7 +13,6 @@ from server.cli.render_models import render_fetched, render_models, render_servi
 from server.cli.session import Session
 from server.models.errors import ServerFailed
 from server.models.known import Source, find_known_model
-from server.models.leases import running_servers
 from server.models.runtime import SLOTS, Host, Runtime, host_of
 from server.models.step import Report
 
@@ -29,6 +28,8 @@ def model() -> None:
 @session_command
 def list_models(session: Session) -> int:
     """List the models that can be fetched: size, licence, source, and what is here and running."""
+    from server.models.leases import running_servers
+
     host = host_for(session)
     report = ListedModels.of(host.shelf, host.runtime(), running_servers(host.shelf.servers))
     session.show(report, render_models)

@@ -130,7 +130,7 @@ class _Build:
         )
         self.report(Step("building llama-server, once"))
         jobs = str(available_processors())
-        compiling = (cmake, "--build", str(build), "--target", "llama-server", "-j", jobs)
+        compiling = (str(tools / "ninja"), "-C", str(build), "-j", jobs, "llama-server")
         await self._step("compile", *compiling, on_line=self._tell_progress)
         binary = build / "bin" / "llama-server"
         await self._step("start what was built", str(binary), "--version")
@@ -141,12 +141,7 @@ class _Build:
             self.report(Step("building llama-server, once", int(step[1]), int(step[2]), "files"))
 
     async def _step(self, name: str, *command: str, on_line: Callable[[str], None] | None = None) -> Ended:
-        try:
-            ended = await run_program(
-                command, environment=self.environment, folder=self.folder, on_line=on_line
-            )
-        except OSError as error:
-            raise BuildFailed(f"llama-server could not be built: {name}: {error}") from error
+        ended = await run_program(command, environment=self.environment, folder=self.folder, on_line=on_line)
         if ended.exit_code:
             raise BuildFailed(f"llama-server could not be built: {name} failed: {ended.last_words(12)}")
         return ended

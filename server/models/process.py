@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from anyio.abc import Process
 from catalog.plain_text import plain_text
 from server.models.errors import PortTaken, ServerFailed
 from server.models.leases import Lease, create_lease
+from server.models.program import dying_with_us
 from server.models.shelf import ServedModel
 
 __all__ = ["Address", "Launch", "Running", "free_address", "open_server"]
@@ -37,16 +37,6 @@ _TAIL_BYTES: Final = 4_096
 _PROMPT_CACHE_MEBIBYTES: Final = 512
 _WARNINGS: Final = "2"
 _CANNOT_BIND: Final = "couldn't bind"
-
-_DIE_WITH_PARENT: Final = """
-import os, signal, sys
-if sys.platform == "linux":
-    import ctypes
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-if os.getppid() == int(sys.argv[1]):
-    os.execv(sys.argv[2], sys.argv[2:])
-"""
-"""Becomes a program that the kernel kills when its parent dies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +64,8 @@ class Launch:
     threads: int
     shared: bool
     """Whether other processes of this user may use it."""
+    sleeps_after_seconds: int | None
+    """Idle time after which it gives its memory back until it is asked again; None: never."""
     environment: Mapping[str, str] = field(repr=False)
 
 
@@ -152,11 +144,12 @@ async def _start(launch: Launch, address: Address, lock: int, log: IO[bytes]) ->
         "-np": launch.slots,
         "-t": launch.threads,
     }
+    if launch.sleeps_after_seconds is not None:
+        arguments["--sleep-idle-seconds"] = launch.sleeps_after_seconds
     flat = [str(part) for pair in arguments.items() for part in pair]
-    trampoline = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())]
     try:
         return await anyio.open_process(
-            [*trampoline, str(launch.binary), *flat],
+            dying_with_us([str(launch.binary), *flat]),
             stdin=DEVNULL,
             stdout=log,
             stderr=STDOUT,

@@ -1,10 +1,11 @@
-"""A program run to its end: its lines as they come, and nobody of its group left when we stop caring."""
+"""Programs that do not outlive us; one run to its end, its lines as they come, its group gone on cancel."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
+import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,17 @@ from anyio.streams.text import TextReceiveStream
 
 from catalog.plain_text import plain_text
 
-__all__ = ["Ended", "run_program"]
+__all__ = ["Ended", "dying_with_us", "run_program"]
+
+_BECOME = """
+import os, signal, sys
+if sys.platform == "linux":
+    import ctypes
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() == int(sys.argv[1]):
+    os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""Asks the kernel for death with its parent, and becomes another program."""
 
 _KEPT_LINES = 200
 _LONGEST_LINE = 2_000
@@ -36,6 +47,11 @@ class Ended:
         return plain_text(" / ".join(said[-count:]), 700)
 
 
+def dying_with_us(command: Sequence[str]) -> list[str]:
+    """Return a command line that does the same and is killed when we are; on Linux, elsewhere it lives on."""
+    return [sys.executable, "-I", "-S", "-c", _BECOME, str(os.getpid()), *command]
+
+
 async def run_program(
     command: Sequence[str],
     *,
@@ -45,12 +61,11 @@ async def run_program(
 ) -> Ended:
     """Run a program in a folder and return how it ended; when cancelled, kill it with all its children.
 
-    Raises:
-        OSError: it cannot be started.
+    One that is not there ends like one that fails, and its last words say so.
     """
     kept: deque[str] = deque(maxlen=_KEPT_LINES)
     process = await anyio.open_process(
-        command,
+        dying_with_us(command),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

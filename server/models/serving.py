@@ -28,6 +28,7 @@ _ATTEMPTS: Final = 3
 _HEALTH_SECONDS: Final = 2.0
 _FEW_PROCESSORS: Final = 4
 _MOST_THREADS: Final = 8
+_SLEEP_SECONDS: Final = 600
 
 
 @asynccontextmanager
@@ -84,7 +85,7 @@ def local_serving(host: Host) -> Callable[[str], AbstractAsyncContextManager[Lea
     It raises nothing of its own after the yield, and before it what every backend does:
 
     Raises:
-        BackendMisconfigured: nothing of that name is here, or nothing that runs it; says the command that helps.
+        BackendMisconfigured: nothing of that name, or nothing that runs it, is here; says what helps.
         BackendUnavailable: its server does not start.
     """
 
@@ -110,7 +111,17 @@ def _launch(host: Host, name: str, slots: int, *, shared: bool) -> Launch:
             f"{name} needs llama-server, which is neither on PATH nor built yet: "
             f"get it with skillbank model fetch {name}"
         )
-    return Launch(model, runtime.path, host.shelf.servers, slots, _threads(), shared, host.environment)
+    can_sleep = runtime.origin == "built"  # others may be too old for it
+    return Launch(
+        model=model,
+        binary=runtime.path,
+        leases=host.shelf.servers,
+        slots=slots,
+        threads=_threads(),
+        shared=shared,
+        sleeps_after_seconds=_SLEEP_SECONDS if can_sleep and not shared else None,
+        environment=host.environment,
+    )
 
 
 async def _start(launch: Launch, port: int | None, stack: AsyncExitStack) -> Running:

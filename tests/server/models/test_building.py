@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 
 import anyio
@@ -10,6 +11,7 @@ import pytest
 from server.models.building import build_runtime
 from server.models.errors import BuildFailed, NoSpace, NotFetched
 from server.models.locks import hold_lock
+from server.models.program import run_program
 from server.models.runtime import Runtime, built_runtime
 from server.models.step import Step
 
@@ -101,3 +103,33 @@ async def test_a_named_runtime_wins_over_one_on_the_path_and_that_over_a_built_o
 async def test_a_named_runtime_that_cannot_be_run_is_an_error(host, tmp_path):
     with pytest.raises(NotFetched, match=r"SKILLBANK_LLAMA_SERVER names .*/missing, which cannot be run"):
         replace(host, named_runtime=tmp_path / "missing").runtime()
+
+
+async def test_a_program_that_is_not_there_says_so_in_its_last_words(host, tmp_path):
+    ended = await run_program(["no-such-program"], environment=host.environment, folder=tmp_path)
+    assert ended.exit_code == 1
+    assert "FileNotFoundError" in ended.last_words()
+
+
+async def test_a_cancelled_program_is_killed_with_its_children(host, tmp_path):
+    pids: list[int] = []
+    with anyio.fail_after(30), anyio.CancelScope() as scope:
+
+        def started(line: str) -> None:
+            pids.append(int(line))
+            scope.cancel()
+
+        script = "sleep 600 & echo $!; wait"
+        await run_program(
+            ["sh", "-c", script], environment=host.environment, folder=tmp_path, on_line=started
+        )
+    assert scope.cancelled_caught
+    with anyio.fail_after(30):
+        while _is_running(pids[0]):
+            await anyio.sleep(0.01)
+
+
+def _is_running(pid: int) -> bool:
+    """Return whether a process is there and no zombie that nobody has waited for."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout
+    return bool(state.strip()) and not state.startswith("Z")
