@@ -28,6 +28,8 @@ class Lease(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str
+    path: str
+    """Of the weights, which say better than a name which model it is."""
     url: str
     """Base URL of its OpenAI-compatible API."""
     key: str
@@ -72,10 +74,9 @@ def create_lease(folder: Path, model: str) -> LeaseFile:
     return LeaseFile(path, os.fdopen(descriptor, "wb"))
 
 
-def running_servers(folder: Path, model: str | None = None) -> list[Lease]:
-    """Return the servers that run, of one model or of all; leases of dead ones are removed."""
-    found = [lease for _, lease in _leases(folder) if lease is not None]
-    return [lease for lease in found if model in (None, lease.model)]
+def running_servers(folder: Path) -> list[Lease]:
+    """Return the servers that run; leases of dead ones are removed."""
+    return [lease for _, lease in _leases(folder) if lease is not None]
 
 
 def end_orphans(folder: Path) -> None:

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import DEVNULL, STDOUT
 from tempfile import TemporaryFile
-from typing import IO, Any, Final
+from typing import IO, Final
 
 import anyio
 import httpx2
 from anyio.abc import Process
+from pydantic import BaseModel, ValidationError
 
 from catalog.plain_text import plain_text
 from server.models.errors import PortTaken, ServerFailed
@@ -80,6 +81,17 @@ class Running:
     async def wait(self) -> str:
         """Return, when it has ended, how."""
         return _how_it_ended(await self._process.wait(), self._log)
+
+
+class _Settings(BaseModel):
+    n_ctx: int
+
+
+class _Props(BaseModel):
+    """What a server says of itself."""
+
+    total_slots: int
+    default_generation_settings: _Settings
 
 
 def free_address(port: int | None = None) -> Address:
@@ -161,7 +173,7 @@ async def _start(launch: Launch, address: Address, lock: int, log: IO[bytes]) ->
         raise ServerFailed(f"{launch.binary} cannot be started: {error.strerror or error}") from error
 
 
-async def _ready(process: Process, address: Address, log: IO[bytes]) -> Mapping[str, Any]:
+async def _ready(process: Process, address: Address, log: IO[bytes]) -> _Props:
     """Return what the server says of itself, once it has loaded the model."""
     headers = {"Authorization": f"Bearer {address.key}"}
     root = address.url.removesuffix("/v1")
@@ -170,11 +182,17 @@ async def _ready(process: Process, address: Address, log: IO[bytes]) -> Mapping[
         while process.returncode is None and anyio.current_time() < deadline:
             try:
                 if (await client.get(f"{root}/health")).status_code == 200:
-                    return (await client.get(f"{root}/props")).raise_for_status().json()
+                    return _Props.model_validate_json(
+                        (await client.get(f"{root}/props")).raise_for_status().content
+                    )
             except httpx2.TransportError:
                 pass  # it does not listen yet
             except httpx2.HTTPStatusError as error:
                 raise PortTaken(f"port {address.port} is answered by somebody else: {error}") from error
+            except ValidationError as error:
+                raise ServerFailed(
+                    f"this llama-server does not say what it offers, so it may be too old: {error}"
+                ) from error
             await anyio.sleep(_POLL_SECONDS)
     if process.returncode is None:
         raise ServerFailed(f"llama-server did not become ready within {_START_SECONDS:g} s")
@@ -182,13 +200,14 @@ async def _ready(process: Process, address: Address, log: IO[bytes]) -> Mapping[
     raise PortTaken(how) if _CANNOT_BIND in how else ServerFailed(how)
 
 
-def _lease_of(launch: Launch, address: Address, pid: int, props: Mapping[str, Any]) -> Lease:
+def _lease_of(launch: Launch, address: Address, pid: int, props: _Props) -> Lease:
     return Lease(
         model=launch.model.name,
+        path=str(launch.model.path),
         url=address.url,
         key=address.key,
-        slots=props["total_slots"],
-        context_tokens=props["default_generation_settings"]["n_ctx"],
+        slots=props.total_slots,
+        context_tokens=props.default_generation_settings.n_ctx,
         pid=pid,
         owner_pid=os.getpid(),
         shared=launch.shared,

@@ -136,10 +136,11 @@ async def _start(launch: Launch, port: int | None, stack: AsyncExitStack) -> Run
 
 
 async def _shared_one(launch: Launch) -> Lease | None:
-    """Return a running server of the same model that may be used and that answers."""
+    """Return a running server of the same weights that may be used and that answers."""
     async with httpx2.AsyncClient(timeout=_HEALTH_SECONDS, trust_env=False) as client:
-        for lease in running_servers(launch.leases, launch.model.name):
-            if lease.shared and await _answers(client, lease):
+        for lease in running_servers(launch.leases):
+            is_same = lease.shared and lease.path == str(launch.model.path)
+            if is_same and await _answers(client, lease):
                 return lease
     return None
 

@@ -96,6 +96,15 @@ async def test_a_server_that_is_kept_running_is_found_and_left_running(serving_h
         assert (await ask(kept.lease, "/health")).status_code == 200
 
 
+async def test_a_kept_server_of_other_weights_with_the_same_name_is_not_taken_for_it(serving_host, tmp_path):
+    for folder in ("mine", "theirs"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "model.gguf").write_bytes(folder.encode())
+    mine, theirs = (str(tmp_path / folder / "model.gguf") for folder in ("mine", "theirs"))
+    async with open_shared_server(serving_host, theirs), open_local_model(serving_host, mine) as lease:
+        assert (lease.path, lease.shared) == (mine, False)
+
+
 async def test_a_private_server_is_not_used_by_others(serving_host):
     async with (
         open_local_model(serving_host, "tiny") as first,
@@ -279,6 +288,7 @@ async def test_speed_is_what_the_server_says_it_took(serving_host):
 def _lease(*, pid: int, owner_pid: int, shared: bool) -> Lease:
     return Lease(
         model="tiny",
+        path="tiny.gguf",
         url="http://127.0.0.1:9/v1",
         key="k",
         slots=1,
