@@ -37,6 +37,11 @@ _GRACE_SECONDS: Final = 3.0
 _TAIL_BYTES: Final = 4_096
 _PROMPT_CACHE_MEBIBYTES: Final = 512
 _WARNINGS: Final = "2"
+_INHERITED: Final = (
+    *("HOME", "LANG", "LC_", "PATH", "TMPDIR", "LD_LIBRARY_PATH"),
+    *("CUDA_", "GGML_", "HIP_", "OMP_", "ROCR_", "VK_"),
+)
+"""What the names begin with of the variables it gets: what it computes with, and no keys of others."""
 _CANNOT_BIND: Final = "couldn't bind"
 
 
@@ -139,7 +144,7 @@ async def open_server(launch: Launch, address: Address) -> AsyncGenerator[Runnin
 
 
 async def _start(launch: Launch, address: Address, lock: int, log: IO[bytes]) -> Process:
-    inherited = {name: value for name, value in launch.environment.items() if not name.startswith("LLAMA_")}
+    inherited = {n: value for n, value in launch.environment.items() if n.startswith(_INHERITED)}
     wanted = {
         "OMP_WAIT_POLICY": "passive",  # spinning threads on busy cores cost nine tenths of the speed
         "LLAMA_API_KEY": address.key,  # not an argument, which every user of the machine can read
@@ -159,18 +164,15 @@ async def _start(launch: Launch, address: Address, lock: int, log: IO[bytes]) ->
     if launch.sleeps_after_seconds is not None:
         arguments["--sleep-idle-seconds"] = launch.sleeps_after_seconds
     flat = [str(part) for pair in arguments.items() for part in pair]
-    try:
-        return await anyio.open_process(
-            dying_with_us([str(launch.binary), *flat]),
-            stdin=DEVNULL,
-            stdout=log,
-            stderr=STDOUT,
-            env=inherited | wanted,
-            start_new_session=True,
-            pass_fds=(lock,),
-        )
-    except OSError as error:
-        raise ServerFailed(f"{launch.binary} cannot be started: {error.strerror or error}") from error
+    return await anyio.open_process(
+        dying_with_us([str(launch.binary), *flat]),
+        stdin=DEVNULL,
+        stdout=log,
+        stderr=STDOUT,
+        env=inherited | wanted,
+        start_new_session=True,
+        pass_fds=(lock,),
+    )
 
 
 async def _ready(process: Process, address: Address, log: IO[bytes]) -> _Props:

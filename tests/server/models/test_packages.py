@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
+import anyio
 import pytest
 
 from server.models.errors import NoSpace, SourceUnusable, WrongContent
 from server.models.fetching import fetch_weights
+from server.models.locks import hold_lock
+from server.models.step import Step
 
 pytestmark = pytest.mark.anyio
 
@@ -99,3 +102,26 @@ async def test_a_disk_that_is_too_full_is_found_out_first(tiny, host, steps):
     with pytest.raises(NoSpace, match="SKILLBANK_CACHE"):
         await fetch_weights(replace(tiny, size_bytes=10**15), host, "hub", steps)
     assert steps.told == []
+
+
+async def test_who_waits_for_another_fetch_uses_its_result(parts, tiny, host, steps):
+    host.shelf.models.mkdir(parents=True)
+    waiting = anyio.Event()
+
+    def listen(step: Step) -> None:
+        steps(step)
+        waiting.set()
+
+    async def fetch() -> None:
+        fetched = await fetch_weights(tiny, host, "packages", listen)
+        assert fetched.origin == "kept"
+
+    with anyio.fail_after(30):
+        async with (
+            anyio.create_task_group() as group,
+            hold_lock(host.shelf.models / ".tiny.gguf.lock", steps, "unused"),
+        ):
+            group.start_soon(fetch)
+            await waiting.wait()
+            host.shelf.path_of(tiny).write_bytes(b"".join(parts))
+    assert steps.messages == ["another skillbank is fetching tiny: waiting for it", "checking tiny.gguf"]

@@ -73,13 +73,14 @@ async def test_only_their_user_can_read_leases(serving_host):
         assert [path.stat().st_mode & 0o777 for path in folder.iterdir()] == [0o600]
 
 
-async def test_threads_do_not_spin_and_answers_share_the_context(serving_host):
-    theirs = {**serving_host.environment, "LLAMA_ARG_N_PREDICT": "1"}
+async def test_its_variables_are_what_it_computes_with_and_no_keys_of_others(serving_host):
+    theirs = {**serving_host.environment, "LLAMA_ARG_N_PREDICT": "1", "ANTHROPIC_API_KEY": "secret"}
     async with open_local_model(replace(serving_host, environment=theirs), "tiny") as lease:
         variables = (await said_by(lease))["variables"]
     assert variables["OMP_WAIT_POLICY"] == "passive"
     assert variables["LLAMA_ARG_KV_UNIFIED"] == "1"
     assert "LLAMA_ARG_N_PREDICT" not in variables  # a person's settings for another use of llama-server
+    assert "ANTHROPIC_API_KEY" not in variables
 
 
 async def test_what_is_raised_while_it_is_used_comes_out_as_it_is(serving_host):
