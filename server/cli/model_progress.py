@@ -41,7 +41,8 @@ class StepLine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.stop()
+        if self._console.is_terminal:
+            self._bar.stop()
 
     def __call__(self, step: Step, /) -> None:
         """Show one moment."""
