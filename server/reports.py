@@ -215,10 +215,26 @@ class LocalModelReport(_Report):
     """Whether `model serve` keeps it running; else it was started for this measurement."""
 
 
+class ModelReport(_Report):
+    """How one model is that plays a role."""
+
+    roles: tuple[str, ...]
+    model: str
+    """As configured; holds no key."""
+    usable: bool
+    offers: str
+    """What it enforces of a structured answer, and how; empty where that is not known."""
+    context_tokens: int | None = None
+    problem: str | None = None
+    """What keeps it from being used, None when nothing does."""
+
+
 class DoctorReport(_Report):
     """Answer of `doctor`."""
 
     servers: tuple[ServerReport, ...]
+    models: tuple[ModelReport, ...] = ()
+    """Those that play a role; empty: there is none, and plans are made without."""
     config: str | None = None
     store: str | None = None
     local_models: tuple[LocalModelReport, ...] = ()

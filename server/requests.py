@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
+from catalog.config import ModelSpec
 from server.reports import Route
 from server.verification import Checks
 
@@ -46,6 +47,8 @@ class RepairRequest:
     """Name of the skill to compile and admit on success, None to keep nothing."""
     allow: tuple[str, ...] = ()
     """`SERVER/TOOL` patterns of tools that are not free and may run once without asking."""
+    model: ModelSpec | None = None
+    """For every role of this run, None: as configured."""
     examples: tuple[Mapping[str, JsonValue], ...] = ()
     """Other inputs known to be valid, on which a saved skill is tried. The search never sees them."""
 
@@ -61,5 +64,7 @@ class SolveRequest:
     """Name of the skill to compile and admit on success, None to let admission choose."""
     route: Route | None = None
     """The route to take, None to choose by what the bank knows."""
+    model: ModelSpec | None = None
+    """For every role of this run, None: as configured."""
     allow: tuple[str, ...] = ()
     """`SERVER/TOOL` patterns of tools that are not free and may run once without asking."""

@@ -12,11 +12,14 @@ from pathlib import Path
 
 import platformdirs
 
-from catalog.config import Config, load_config
+from catalog.config import Config, ModelSpec, load_config, parse_model
+from catalog.errors import ConfigError
+from server.backends.access import KEY_VARIABLES
 
 __all__ = [
     "CACHE_VARIABLE",
     "CONFIG_VARIABLE",
+    "MODEL_VARIABLE",
     "RUNTIME_VARIABLE",
     "STORE_VARIABLE",
     "Settings",
@@ -31,6 +34,8 @@ CACHE_VARIABLE = "SKILLBANK_CACHE"
 """Folder of what can be fetched again: local models and their runtime."""
 RUNTIME_VARIABLE = "SKILLBANK_LLAMA_SERVER"
 """The llama-server that runs local models, instead of the one that is found."""
+MODEL_VARIABLE = "SKILLBANK_MODEL"
+"""The model for every role, when `--model` does not say; wins over the configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,25 @@ class Settings:
     """Folder of local models and their runtime."""
     runtime_path: Path | None = None
     """The llama-server to use, None: the one that is found."""
+
+    @property
+    def model(self) -> ModelSpec | None:
+        """The model for every role, None where the configuration says.
+
+        Raises:
+            ConfigError: the variable names no model.
+        """
+        text = self.environment.get(MODEL_VARIABLE, "").strip()
+        try:
+            return parse_model(text) if text else None
+        except ValueError as error:
+            raise ConfigError(str(error), key=MODEL_VARIABLE) from error
+
+    @property
+    def model_keys(self) -> tuple[str, ...]:
+        """Keys of model providers: never stored, never shown."""
+        named = (self.environment.get(variable, "").strip() for variable in KEY_VARIABLES.values())
+        return tuple(key for key in named if key)
 
     def load_config(self) -> Config:
         """Return the configuration; empty where nobody named one and the default is not there.

@@ -8,9 +8,12 @@ from contextlib import asynccontextmanager
 
 from catalog.config import Config, secrets_of
 from catalog.connections import open_connections
+from server.backends.roles import open_models
 from server.bank import Bank, Context
 from server.execution.consent import Consent, NoConsent
 from server.execution.spill import Spill
+from server.models.runtime import host_of
+from server.models.serving import local_serving
 from server.progress import ProgressListener, ignore_progress
 from server.settings import Settings
 from skills_store.redaction import Redactor
@@ -44,7 +47,15 @@ async def open_bank(
     config = settings.load_config()
     store = open_sqlite_store(settings.store_path)
     try:
-        async with open_connections(config, environment=settings.environment) as connections:
+        async with (
+            open_connections(config, environment=settings.environment) as connections,
+            open_models(
+                config.models,
+                settings.environment,
+                serving=local_serving(host_of(settings)),
+                memory=settings.store_path.with_suffix(".models.json"),
+            ) as models,
+        ):
             yield Bank(
                 Context(
                     config=config,
@@ -56,6 +67,7 @@ async def open_bank(
                     clock=time.time,
                     config_path=settings.config_path,
                     store_path=settings.store_path,
+                    models=models.choosing(settings.model),
                     spill=Spill(settings.store_path.with_suffix(".values")),
                     memoise=memoise,
                 )
@@ -65,5 +77,5 @@ async def open_bank(
 
 
 def _secrets(config: Config, settings: Settings) -> Iterable[str]:
-    """Return the values that must never be stored: variables and headers that servers are given."""
-    return secrets_of(config, settings.environment)
+    """Return the values that must never be stored: what servers are given, and keys of models."""
+    return (*secrets_of(config, settings.environment), *settings.model_keys)

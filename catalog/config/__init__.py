@@ -5,18 +5,23 @@ from catalog.config.edit import with_allow, with_effects, with_reset, with_serve
 from catalog.config.files import load_config, save_config
 from catalog.config.formats import name_problem, parse_config, parse_profile, parse_servers
 from catalog.config.model import Config, Learning, ServerSpec, Transport, expand
+from catalog.config.models import MODEL_FORMS, ModelSpec, Role, parse_model
 from catalog.config.secrets import secrets_of
 
 __all__ = [
+    "MODEL_FORMS",
     "Config",
     "ConfigDocument",
     "Learning",
+    "ModelSpec",
+    "Role",
     "ServerSpec",
     "Transport",
     "expand",
     "load_config",
     "name_problem",
     "parse_config",
+    "parse_model",
     "parse_profile",
     "parse_servers",
     "read_document",

@@ -25,6 +25,7 @@ from pydantic import (
 from catalog.canonical import JsonValue
 from catalog.config.document import ConfigDocument, KeyPath
 from catalog.config.model import OWN_KEYS, Config, Learning, ServerSpec, Transport
+from catalog.config.models import EMBEDDINGS, MODEL_KEYS, ModelSpec, parse_embeddings, parse_model
 from catalog.effects import Effect, EffectTable, Reset
 
 __all__ = ["SERVER_KEYS", "name_problem", "parse_config", "parse_profile", "parse_servers"]
@@ -100,10 +101,25 @@ def parse_config(document: ConfigDocument) -> Config:
         servers=parse_servers(document),
         effects=EffectTable(effects=own.effects, reset=own.reset, allow=own.allow),
         learning=own.learning,
-        models=own.models,
+        models=_models(document, own.models),
         path=document.path,
         document=document.data,
     )
+
+
+def _models(document: ConfigDocument, named: dict[str, str]) -> dict[str, ModelSpec]:
+    if (twice := document.doubled(("skillbank", "models"))) is not None:
+        raise document.error(f"{twice[-1]!r} stands twice", twice)
+    models: dict[str, ModelSpec] = {}
+    for key, text in named.items():
+        place = ("skillbank", "models", key)
+        if key not in MODEL_KEYS:
+            raise document.error(f"no such role; there are: {', '.join(MODEL_KEYS)}", place)
+        try:
+            models[key] = parse_embeddings(text) if key == EMBEDDINGS else parse_model(text)
+        except ValueError as error:
+            raise document.error(str(error), place) from error
+    return models
 
 
 def parse_profile(document: ConfigDocument) -> EffectTable:

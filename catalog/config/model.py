@@ -13,6 +13,7 @@ from typing import Literal
 
 from catalog.canonical import JsonValue
 from catalog.config.interpolation import Unfilled, interpolate
+from catalog.config.models import ModelSpec
 from catalog.effects import EffectTable
 from catalog.errors import ConfigError
 
@@ -75,7 +76,8 @@ class Config:
     servers: Mapping[str, ServerSpec]
     effects: EffectTable = field(default_factory=EffectTable)
     learning: Learning = "auto"
-    models: Mapping[str, str] = field(default_factory=dict[str, str])
+    models: Mapping[str, ModelSpec] = field(default_factory=dict[str, ModelSpec])
+    """By role, and `default`; empty: no model."""
     path: Path | None = None
     """None when the configuration came from no file."""
     document: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 from catalog.tools import JsonSchema
 
-__all__ = ["Backend", "Completion", "Constraint", "Message", "Request", "Stop", "Usage"]
+__all__ = ["Backend", "Completion", "Constraint", "Message", "Offer", "Request", "Stop", "Usage", "Wire"]
 
 Constraint = Literal["schema", "json", "none"]
 """What a wire enforces of an answer's form: the schema, that it is JSON, or nothing."""
@@ -140,5 +140,28 @@ class Backend(Protocol):
         ...
 
     async def count_tokens(self, text: str) -> int:
-        """Return how many tokens a text has for this model, estimated where it cannot be asked."""
+        """Return how many tokens a text has for this model, estimated where asking is not free."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a model was found to offer, without being asked anything that costs."""
+
+    constraint: Constraint
+    """The most that it enforces of an answer's form."""
+    detail: str
+    """How, in a few words for a person."""
+    context_tokens: int | None = None
+
+
+class Wire(Backend, Protocol):
+    """A backend that can be looked at before it is asked something."""
+
+    async def examine(self) -> Offer:
+        """Return what the model offers, found out once.
+
+        Raises:
+            BackendError: it cannot be reached or used.
+        """
         ...

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from catalog.result import CallOutcome
 from catalog.tools import ToolId
+from server.backends.sampling import Sampler
 from server.bank import relaying, using
 from server.bank.context import Context
 from server.bank.deciding import approvable_skill, approve_skill, reject_skill
@@ -72,13 +73,14 @@ class Bank:
         request: RepairRequest,
         consent: Consent | None = None,
         progress: ProgressListener | None = None,
+        sampler: Sampler | None = None,
     ) -> RepairReport:
         """Execute a document and repair it until it passes its checks; save it where asked.
 
         Raises:
             NotSaved: the name to save under is none; nothing was run.
         """
-        context = self.context.serving(consent, progress)
+        context = self.context.serving(consent, progress, sampler).choosing(request.model)
         if request.save is not None:
             check_name(request.save)
         repaired = await repair_document(document, request, context)
@@ -92,13 +94,14 @@ class Bank:
         request: SolveRequest,
         consent: Consent | None = None,
         progress: ProgressListener | None = None,
+        sampler: Sampler | None = None,
     ) -> RepairReport:
         """Run the skill that is this task's, else plan, run and repair; learn from what is verified.
 
         Raises:
             NotSaved: the name to save under is none; nothing was run.
         """
-        context = self.context.serving(consent, progress)
+        context = self.context.serving(consent, progress, sampler).choosing(request.model)
         if request.save is not None:
             check_name(request.save)
         may_run = request.route in (None, "direct") and spent_at_once(request.budget) is None

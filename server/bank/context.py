@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from catalog.config import Config
+from catalog.config import Config, ModelSpec
 from catalog.connections import Connections
 from catalog.effects import EffectTable
 from catalog.search import ToolIndex
 from catalog.tools import Snapshot, Tool
+from server.backends.roles import Models, no_models
+from server.backends.sampling import Sampler
 from server.execution.consent import Consent
 from server.execution.episode import Episode
 from server.execution.options import RunOptions
@@ -55,15 +57,28 @@ class Context:
     """Unix seconds."""
     config_path: Path
     store_path: Path
+    models: Models = field(default_factory=no_models)
+    """By role; a client that lends its own is in there."""
     spill: Spill | None = None
     principal: str = "local"
     memoise: bool = True
     """Whether equal answers of free tools stand in for calls; off only to measure what that saves."""
     _seen: _Seen = field(default_factory=_Seen)
 
-    def serving(self, consent: Consent | None, progress: ProgressListener | None) -> Context:
-        """Return the context with a client's own consent and progress, where it has any."""
-        return replace(self, consent=consent or self.consent, progress=progress or self.progress)
+    def serving(
+        self, consent: Consent | None, progress: ProgressListener | None, sampler: Sampler | None = None
+    ) -> Context:
+        """Return the context with a client's own consent and progress, where it has any, and its model."""
+        return replace(
+            self,
+            consent=consent or self.consent,
+            progress=progress or self.progress,
+            models=self.models.lending(sampler),
+        )
+
+    def choosing(self, model: ModelSpec | None) -> Context:
+        """Return the context with one model in every role, as a person chose; None: no change."""
+        return replace(self, models=self.models.choosing(model))
 
     async def snapshot(self, servers: Iterable[str] | None = None) -> Snapshot:
         """Connect to servers and return all tools that are known, those last stored included.

@@ -12,6 +12,7 @@ from catalog.connections import ConnectionReport
 from catalog.effects import Effect
 from catalog.result import CallOutcome
 from catalog.tools import ToolId
+from server.backends.examining import examine_models
 from server.bank.context import Context
 from server.bank.traces import keep_call
 from server.reports import DoctorReport, EffectsReport, ServerReport, ToolEffect, ToolHit
@@ -60,6 +61,7 @@ async def doctor(context: Context) -> DoctorReport:
     nothing = "no server is configured: `skillbank add NAME -- COMMAND` or `skillbank init`"
     return DoctorReport(
         servers=tuple(reports),
+        models=await examine_models(context.models),
         config=str(context.config_path),
         store=str(context.store_path),
         problems=(*context.config.problems, *(() if reports else (nothing,))),

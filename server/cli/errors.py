@@ -83,9 +83,22 @@ def _of_models(error: ModelError) -> Failure:
 
 
 def _of_bank(error: BaseException) -> Failure | None:
+    from server.backends.errors import (
+        BackendError,
+        BackendOverloaded,
+        BackendTimeout,
+        BackendUnavailable,
+        ContextTooLong,
+    )
     from server.bank.errors import BankError, SkillNotCallable
 
     match error:
+        case BackendUnavailable() | BackendOverloaded() | BackendTimeout():
+            return Failure("model_unavailable", plain_text(str(error)), WORLD)
+        case ContextTooLong():
+            return Failure("context_too_long", plain_text(str(error)), FAILED)
+        case BackendError():
+            return Failure("model_unusable", plain_text(str(error)), MISUSE)
         case SkillNotCallable():
             return Failure("skill_not_callable", plain_text(str(error)), FAILED)
         case BankError():

@@ -1,4 +1,4 @@
-"""What `doctor` says of the local models that a configuration names: whether they run, and how fast."""
+"""How fast the local models are that play a role, for `doctor`."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ _KIND = "local:"
 
 
 def with_local_models(session: Session, report: DoctorReport) -> DoctorReport:
-    """Return a doctor's report with the configured local models measured; their problems are among its own.
+    """Return a doctor's report with the usable local models measured; what ends one meanwhile is a problem.
 
-    Nothing is started where none is configured.
+    Nothing is started where no role is played by one.
     """
-    configured = [str(model) for model in session.settings.load_config().models.values()]
-    names = sorted({model.removeprefix(_KIND) for model in configured if model.startswith(_KIND)})
+    usable = [model.model for model in report.models if model.usable]
+    names = [model.removeprefix(_KIND) for model in usable if model.startswith(_KIND)]
     if not names:
         return report
     host = host_for(session)
-    models, problems = session.run(lambda: _examine_all(host, names))
+    models, problems = session.run(lambda: _measure_all(host, names))
     return report.model_copy(
         update={"local_models": tuple(models), "problems": (*report.problems, *problems)}
     )
 
 
-async def _examine_all(host: Host, names: Iterable[str]) -> tuple[list[LocalModelReport], list[str]]:
+async def _measure_all(host: Host, names: Iterable[str]) -> tuple[list[LocalModelReport], list[str]]:
     models: list[LocalModelReport] = []
     problems: list[str] = []
     for name in names:  # one after another, since they share the processors
         try:
-            models.append(await _examine(host, name))
+            models.append(await _measure(host, name))
         except ModelError as error:
             problems.append(f"{_KIND}{name}: {error}")
     return models, problems
 
 
-async def _examine(host: Host, name: str) -> LocalModelReport:
+async def _measure(host: Host, name: str) -> LocalModelReport:
     from server.models.serving import open_local_model
     from server.models.speed import measure_speed
 

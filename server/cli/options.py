@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import click
 from pydantic import JsonValue
 
+from catalog.config import ModelSpec, parse_model
 from catalog.errors import SchemaRejected
 from catalog.schema import check_schema
 from server.cli.ports import Wiring
@@ -28,12 +29,14 @@ __all__ = [
     "DOCUMENT",
     "EXISTING",
     "JSON_OBJECT",
+    "MODEL",
     "SKILL_NAME",
     "TOOL_PATTERN",
     "allow_option",
     "budget_options",
     "check_options",
     "inputs_option",
+    "model_option",
     "save_option",
     "session_command",
 ]
@@ -125,10 +128,30 @@ class _Assertion(click.ParamType[str]):
         return str(value)
 
 
+class _Model(click.ParamType[ModelSpec]):
+    """A model as one string."""
+
+    name = "model"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> ModelSpec:
+        if isinstance(value, ModelSpec):
+            return value
+        try:
+            return parse_model(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 DOCUMENT = _Document()
 JSON_OBJECT = _JsonObject()
 TOOL_PATTERN = _ToolPattern()
 SKILL_NAME = _SkillName()
+MODEL = _Model()
 
 
 def _refuse_constant(name: str) -> float:
@@ -227,6 +250,13 @@ def budget_options(command: _F) -> _F:
     return cast("_F", with_budget)
 
 
+model_option = click.option(
+    "--model",
+    type=MODEL,
+    metavar="MODEL",
+    help="Model for this run, in every role: anthropic:MODEL, openai:MODEL, openai-compatible:URL#MODEL, "
+    "local:NAME or none. Default: $SKILLBANK_MODEL or your configuration.",
+)
 inputs_option = click.option(
     "--inputs",
     type=JSON_OBJECT,

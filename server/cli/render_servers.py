@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from catalog.effects import Effect, Reset
@@ -11,7 +12,7 @@ from server.cli.render import plain, table
 from server.cli.render_models import render_local_models
 from server.host_files import ImportPlan
 from server.onboarding import ServerProposal
-from server.reports import DoctorReport, EffectsReport
+from server.reports import DoctorReport, EffectsReport, ModelReport
 
 __all__ = ["render_added", "render_doctor", "render_effects", "render_init", "render_plan", "render_proposal"]
 
@@ -44,12 +45,31 @@ def render_doctor(console: Console, report: DoctorReport) -> None:
         console.print(drawn)
     else:
         console.print("no servers: take some over with skillbank init, or add one with skillbank add")
+    if report.models:
+        console.print(_models(report.models))
+    for model in report.models:
+        if model.problem is not None:
+            line = Text.assemble(plain(model.model, "bold"), ": ", plain(model.problem))
+            console.print(line, soft_wrap=True)
     for server in report.servers:
         for problem in server.problems:
             console.print(Text.assemble(plain(server.name, "bold"), ": ", plain(problem)), soft_wrap=True)
     render_local_models(console, report.local_models)
     for problem in report.problems:
         console.print(plain(problem, "yellow"), soft_wrap=True)
+
+
+def _models(models: tuple[ModelReport, ...]) -> Table:
+    drawn = table("model", "status", "roles", "structured answers", "context")
+    for model in models:
+        drawn.add_row(
+            plain(model.model, "bold"),
+            Text("ok", "green") if model.usable else Text("unusable", "red"),
+            ", ".join(model.roles),
+            plain(model.offers or "-"),
+            str(model.context_tokens or "-"),
+        )
+    return drawn
 
 
 def render_effects(console: Console, report: EffectsReport) -> None:

@@ -47,13 +47,15 @@ class _Pair(click.ParamType[tuple[str, str]]):
 def doctor(session: Session) -> int:
     """Connect to every configured server and say how it is: reachable, tools, time, problems.
 
-    Measures the tokens per second of each local model that the configuration names.
-
+    The models that play a role are looked at too: reachable, what structured answers they enforce, and of
+    local ones the tokens per second.
     Exit code 1 when any of them, or the configuration, is not well.
     """
     report = with_local_models(session, session.with_bank(lambda bank: bank.doctor()))
     session.show(report, render_doctor)
-    return 0 if all(server.status == "ok" for server in report.servers) and not report.problems else 1
+    well = all(server.status == "ok" for server in report.servers)
+    usable = all(model.usable for model in report.models)
+    return 0 if well and usable and not report.problems else 1
 
 
 @click.command()

@@ -9,12 +9,14 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
+from catalog.config import ModelSpec
 from server.cli.options import (
     DOCUMENT,
     allow_option,
     budget_options,
     check_options,
     inputs_option,
+    model_option,
     save_option,
     session_command,
 )
@@ -88,6 +90,7 @@ def run(
 @check_options
 @budget_options
 @save_option
+@model_option
 @allow_option
 @_output_option
 @_trace_option
@@ -101,6 +104,7 @@ def repair(
     checks: Checks,
     budget: Budget,
     save: str | None,
+    model: ModelSpec | None,
     allow: tuple[str, ...],
     output: Path | None,
     trace: bool,
@@ -115,7 +119,9 @@ def repair(
       skillbank repair convert.json --task 'Convert 21 degrees Celsius to Fahrenheit' \\
           --assert 'approx(output.fahrenheit, `69.8`, `0.01`)' --save celsius_to_fahrenheit
     """
-    request = RepairRequest(task=task, inputs=inputs, checks=checks, budget=budget, save=save, allow=allow)
+    request = RepairRequest(
+        task=task, inputs=inputs, checks=checks, budget=budget, save=save, model=model, allow=allow
+    )
     report = session.with_bank(lambda bank: bank.repair(workflow, request))
     return _finish(session, report, output=output, trace=trace)
 
@@ -131,6 +137,7 @@ def repair(
     type=click.Choice(["direct", "seeded", "dynamic"]),
     help="Run a skill, plan with one in view, or plan from scratch. Default: by what the bank knows.",
 )
+@model_option
 @allow_option
 @_output_option
 @_trace_option
@@ -144,6 +151,7 @@ def solve(
     budget: Budget,
     save: str | None,
     route: Route | None,
+    model: ModelSpec | None,
     allow: tuple[str, ...],
     output: Path | None,
     trace: bool,
@@ -155,7 +163,9 @@ def solve(
       skillbank solve 'What time is it in Tokyo when it is 09:30 in Berlin?' \\
           --assert 'contains(output.time, `"17:30"`)'
     """
-    request = SolveRequest(inputs=inputs, checks=checks, budget=budget, save=save, route=route, allow=allow)
+    request = SolveRequest(
+        inputs=inputs, checks=checks, budget=budget, save=save, route=route, model=model, allow=allow
+    )
     report = session.with_bank(lambda bank: bank.solve(task, request))
     return _finish(session, report, output=output, trace=trace)
 

@@ -12,6 +12,7 @@ from typing import cast
 import mcp.types as types
 from pydantic import BaseModel, JsonValue
 
+from server.backends.sampling import Sampler
 from server.execution.consent import Consent
 from server.progress import ProgressListener
 from server.surface.arguments import (
@@ -50,6 +51,8 @@ class Attendance:
 
     consent: Consent
     listener: ProgressListener
+    sampler: Sampler | None
+    """Asks the client's own model, None where it has none to lend."""
     relay: UpstreamProgress
     """Takes the progress of an upstream tool as it comes."""
 
@@ -140,10 +143,20 @@ async def _answer_workflow(
             )
         case RepairWorkflow():
             report = await bank.repair(
-                arguments.workflow, arguments.request(), consent=consent, progress=progress
+                arguments.workflow,
+                arguments.request(),
+                consent=consent,
+                progress=progress,
+                sampler=attendance.sampler,
             )
         case Solve():
-            report = await bank.solve(arguments.task, arguments.request(), consent=consent, progress=progress)
+            report = await bank.solve(
+                arguments.task,
+                arguments.request(),
+                consent=consent,
+                progress=progress,
+                sampler=attendance.sampler,
+            )
         case _:
             raise AssertionError(f"no answer for {type(arguments).__name__}")
     return report_result(report, detail=arguments.detail)

@@ -18,12 +18,14 @@ from mcp.server.session import ServerSession
 from catalog.canonical import digest
 from catalog.tools import ToolId
 from server.execution.consent import ConsentQuestion
+from server.surface.suspension import Ask, Questions
 
 __all__ = [
     "Answer",
     "AskPerson",
     "McpConsent",
     "ask_nobody",
+    "asking",
     "can_ask",
     "consent_form",
     "elicit",
@@ -33,6 +35,7 @@ __all__ = [
 
 _LOG = logging.getLogger(__name__)
 _SHOWN_CHARACTERS = 2_000
+_ANSWER_KEY = "consent"
 
 
 class Answer(StrEnum):
@@ -116,6 +119,17 @@ def question_digest(question: ConsentQuestion) -> str:
             "effect": question.effect.value,
         }
     )
+
+
+def asking(ask: Ask) -> AskPerson:
+    """Return how the person behind a call of 2026-07-28 is asked."""
+
+    async def person(question: ConsentQuestion) -> Answer | None:
+        form = types.ElicitRequest(params=consent_form(question))
+        answers = await ask(Questions({_ANSWER_KEY: form}, question_digest(question)))
+        return parse_answer(answers.get(_ANSWER_KEY))
+
+    return person
 
 
 async def ask_nobody(question: ConsentQuestion) -> Answer | None:

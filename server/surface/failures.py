@@ -13,6 +13,7 @@ import mcp.types as types
 from mcp import MCPError
 
 from catalog.errors import CatalogError, ConfigError, SchemaRejected, ServerUnavailable
+from server.backends.errors import BackendError
 from server.bank.errors import BankError
 from server.surface.remedies import render_fault
 from skills_store.errors import (
@@ -53,7 +54,7 @@ def render_error(error: Exception, tool: str) -> str:
             return (
                 "Someone else changed the skill meanwhile. Look at it again with describe_skill, then retry."
             )
-        case BankError() | IllegalTransition() | SchemaRejected():
+        case BankError() | BackendError() | IllegalTransition() | SchemaRejected():
             return str(error)
         case ServerUnavailable():
             _LOG.warning("%s: %s", tool, error)

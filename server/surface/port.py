@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from catalog.result import CallOutcome
 from catalog.tools import ToolId
+from server.backends.sampling import Sampler
 from server.bank.relaying import TRACE_META_KEY, UpstreamProgress
 from server.execution.consent import Consent
 from server.progress import ProgressListener
@@ -42,7 +43,8 @@ class BankPort(Protocol):
 
     Async methods stop their upstream calls when they are cancelled. They raise the typed errors
     of `catalog.errors` and `skills_store.errors`; what a run came to is a report, never an error.
-    Where `consent` answers None the report says `needs_approval` and shows the call.
+    Where `consent` answers None the report says `needs_approval` and shows the call. `sampler` asks
+    the client's own model, None where it has none to lend.
     """
 
     def published(self) -> Sequence[PublishedSkill]:
@@ -86,6 +88,7 @@ class BankPort(Protocol):
         request: RepairRequest,
         consent: Consent | None = None,
         progress: ProgressListener | None = None,
+        sampler: Sampler | None = None,
     ) -> RepairReport:
         """Execute a workflow document and repair it until it passes its checks."""
         ...
@@ -96,6 +99,7 @@ class BankPort(Protocol):
         request: SolveRequest,
         consent: Consent | None = None,
         progress: ProgressListener | None = None,
+        sampler: Sampler | None = None,
     ) -> RepairReport:
         """Plan, run and repair a task given in words."""
         ...

@@ -22,13 +22,14 @@ from pydantic import ValidationError
 
 from server.surface.calls import Attendance, ToolCall, answer_call, foreseen_total
 from server.surface.changes import ListChanges
-from server.surface.consent import AskPerson, McpConsent, ask_nobody, can_ask, elicit
+from server.surface.consent import McpConsent, ask_nobody, asking, can_ask, elicit
 from server.surface.failures import error_result, unknown_tool
+from server.surface.lending import can_lend, lending, pushed
 from server.surface.listing import ListingSource
 from server.surface.port import BankPort
-from server.surface.progress import ProgressFeed, Report
+from server.surface.progress import ProgressFeed
 from server.surface.results import for_era
-from server.surface.suspension import WAIT_SECONDS, SuspendedCalls
+from server.surface.suspension import WAIT_SECONDS, Ask, SuspendedCalls
 from server.surface.validation import check_arguments, render_problems
 
 __all__ = ["BankServer"]
@@ -115,17 +116,24 @@ class BankServer(Server[SuspendedCalls]):
         if params.request_state is not None:
             return await ctx.lifespan_context.resume(params, report)
         feed = ProgressFeed(foreseen_total(call))
-        asking = can_ask(ctx.session.client_capabilities)
-        if asking and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            return await ctx.lifespan_context.begin(partial(self._answer, call, feed, report), feed, report)
-        person = partial(elicit, ctx.session, ctx.request_id) if asking else ask_nobody
-        async with feed.attached(report):
-            return await self._answer(call, feed, report, person)
+        capabilities = ctx.session.client_capabilities
+        asks, lends = can_ask(capabilities), can_lend(capabilities)
+        if (asks or lends) and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
 
-    async def _answer(
-        self, call: ToolCall, feed: ProgressFeed, report: Report, person: AskPerson
-    ) -> types.CallToolResult:
-        return await answer_call(self._bank, call, Attendance(McpConsent(person), feed, report))
+            async def work(ask: Ask) -> types.CallToolResult:
+                attended = Attendance(
+                    McpConsent(asking(ask) if asks else ask_nobody),
+                    feed,
+                    lending(ask) if lends else None,
+                    report,
+                )
+                return await answer_call(self._bank, call, attended)
+
+            return await ctx.lifespan_context.begin(work, feed, report)
+        person = partial(elicit, ctx.session, ctx.request_id) if asks else ask_nobody
+        sampler = pushed(ctx.session, ctx.request_id) if lends else None
+        async with feed.attached(report):
+            return await answer_call(self._bank, call, Attendance(McpConsent(person), feed, sampler, report))
 
 
 @asynccontextmanager

@@ -1,16 +1,17 @@
-"""Lets a tool call outlive its request while a person is asked (2026-07-28, input required).
+"""Lets a tool call outlive its request while its client is asked (2026-07-28, input required).
 
-That era has no requests from server to client: the call is answered with a question, and the client
-sends it again with the answer. Running the use case again would repeat what it already did, so it is
-suspended at the question and goes on when the answer comes. The sealed request state names the
-suspended call and the question's digest; an answer counts for nothing else.
+That era has no requests from server to client: the call is answered with questions, and the client
+sends it again with the answers. Running the use case again would repeat what it already did, so it is
+suspended at the questions and goes on when the answers come. The sealed request state names the
+suspended call and the digest of the questions; an answer counts for nothing else. What is asked is
+`consent`, a person's word, or `lending`, an answer of the client's model.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 import anyio
@@ -19,20 +20,31 @@ import mcp.types as types
 from mcp import MCPError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from server.execution.consent import ConsentQuestion
-from server.surface.consent import Answer, AskPerson, consent_form, parse_answer, question_digest
 from server.surface.failures import error_result
 from server.surface.progress import ProgressFeed, Report
 
-__all__ = ["WAIT_SECONDS", "SuspendedCalls"]
+__all__ = ["WAIT_SECONDS", "Ask", "Questions", "SuspendedCalls"]
 
 WAIT_SECONDS = 600.0
 """How long a call waits for an answer before it is given up; also the life of a request state."""
 _MOST_WAITING = 64
-_ANSWER_KEY = "consent"
 
-Work = Callable[[AskPerson], Awaitable[types.CallToolResult]]
-"""Does a call, given how to ask the person behind it; never raises but for cancellation."""
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What is asked of a client at once."""
+
+    requests: Mapping[str, types.InputRequest]
+    digest: str
+    """Their identity: an answer counts for these and no others."""
+
+
+Answers = Mapping[str, object]
+"""By the keys of the requests; those that the client left out are missing."""
+Ask = Callable[[Questions], Awaitable[Answers]]
+"""Asks the client behind a call; nothing is answered when nobody can be asked."""
+Work = Callable[[Ask], Awaitable[types.CallToolResult]]
+"""Does a call, given how to ask its client; never raises but for cancellation."""
 
 
 class _State(BaseModel):
@@ -40,14 +52,14 @@ class _State(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     call: str
-    question: str
+    questions: str
 
 
 @dataclass
-class _Question:
-    asked: ConsentQuestion
+class _Asked:
+    questions: Questions
     answered: anyio.Event = field(default_factory=anyio.Event)
-    answer: Answer | None = None
+    answers: Answers = field(default_factory=dict[str, object])
 
 
 class _Call:
@@ -55,11 +67,12 @@ class _Call:
 
     def __init__(self, feed: ProgressFeed) -> None:
         self.id = secrets.token_urlsafe(16)
-        self.question: _Question | None = None
+        self.asked: _Asked | None = None
         self.result: types.CallToolResult | None = None
         self._feed = feed
         self._scope = anyio.CancelScope()
         self._moved = anyio.Event()
+        self._asking = anyio.Lock()
 
     async def run(self, work: Work) -> None:
         with self._scope:
@@ -69,11 +82,11 @@ class _Call:
     def cancel(self) -> None:
         self._scope.cancel()
 
-    def answer(self, answer: Answer | None) -> None:
-        question, self.question = self.question, None
-        if question is not None:
-            question.answer = answer
-            question.answered.set()
+    def answer(self, answers: Answers) -> None:
+        asked, self.asked = self.asked, None
+        if asked is not None:
+            asked.answers = answers
+            asked.answered.set()
 
     async def settle(self, report: Report) -> None:
         """Wait until there is a result or a question; give the call up if the request is."""
@@ -85,11 +98,12 @@ class _Call:
             raise
         self._moved = anyio.Event()
 
-    async def _ask(self, question: ConsentQuestion) -> Answer | None:
-        self.question = asked = _Question(question)
-        self._moved.set()
-        await asked.answered.wait()
-        return asked.answer
+    async def _ask(self, questions: Questions) -> Answers:
+        async with self._asking:
+            self.asked = asked = _Asked(questions)
+            self._moved.set()
+            await asked.answered.wait()
+            return asked.answers
 
 
 class SuspendedCalls:
@@ -115,7 +129,7 @@ class SuspendedCalls:
     async def begin(
         self, work: Work, feed: ProgressFeed, report: Report
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Start a call, and return its result or its first question."""
+        """Start a call, and return its result or its first questions."""
         call = _Call(feed)
         self._tasks.start_soon(call.run, work)
         return await self._outcome(call, report)
@@ -130,34 +144,33 @@ class SuspendedCalls:
         """
         state = _parse_state(params.request_state or "")
         call = self._waiting.get(state.call)
-        if call is None or call.question is None or question_digest(call.question.asked) != state.question:
+        if call is None or call.asked is None or call.asked.questions.digest != state.questions:
             raise _not_waiting()
         del self._waiting[state.call]
-        call.answer(parse_answer((params.input_responses or {}).get(_ANSWER_KEY)))
+        call.answer(params.input_responses or {})
         return await self._outcome(call, report)
 
     async def _outcome(self, call: _Call, report: Report) -> types.CallToolResult | types.InputRequiredResult:
         while call.result is None:
             await call.settle(report)
-            if call.question is None:
+            if call.asked is None:
                 break
             if len(self._waiting) < self._most_waiting:
-                return self._suspend(call, call.question)
-            call.answer(None)
+                return self._suspend(call, call.asked)
+            call.answer({})
         return call.result or error_result("The call was given up before it had a result.")
 
-    def _suspend(self, call: _Call, question: _Question) -> types.InputRequiredResult:
+    def _suspend(self, call: _Call, asked: _Asked) -> types.InputRequiredResult:
         self._waiting[call.id] = call
-        self._tasks.start_soon(self._give_up_later, call, question)
-        state = _State(call=call.id, question=question_digest(question.asked))
+        self._tasks.start_soon(self._give_up_later, call, asked)
+        state = _State(call=call.id, questions=asked.questions.digest)
         return types.InputRequiredResult(
-            input_requests={_ANSWER_KEY: types.ElicitRequest(params=consent_form(question.asked))},
-            request_state=state.model_dump_json(),
+            input_requests=dict(asked.questions.requests), request_state=state.model_dump_json()
         )
 
-    async def _give_up_later(self, call: _Call, question: _Question) -> None:
+    async def _give_up_later(self, call: _Call, asked: _Asked) -> None:
         with anyio.move_on_after(self._wait_seconds) as waiting:
-            await question.answered.wait()
+            await asked.answered.wait()
         if waiting.cancelled_caught:
             del self._waiting[call.id]
             call.cancel()

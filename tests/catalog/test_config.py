@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.config import (
+    MODEL_FORMS,
+    ModelSpec,
     ServerSpec,
     expand,
     load_config,
@@ -99,12 +101,15 @@ def test_our_own_key_is_read():
     config = config_of(
         '{"mcpServers": {"s": {"command": "run"}}, "skillbank": {"effects": {"s": {"get_*": "read"}},'
         '"reset": {"s": "process+dirs"}, "allow": {"s": ["send"]}, "learning": "propose", '
-        '"models": {"default": "m"}}}'
+        '"models": {"default": "local:m"}}}'
     )
     assert config.effects.effect(ToolId("s", "get_x")) is Effect.READ
     assert config.effects.reset_mode("s") is Reset.PROCESS_DIRS
     assert config.effects.allows(ToolId("s", "send"))
-    assert (config.learning, config.models) == ("propose", {"default": "m"})
+    assert (config.learning, config.models) == (
+        "propose",
+        {"default": ModelSpec("local", "m")},
+    )
     assert config.problems == ()
 
 
@@ -200,6 +205,25 @@ MALFORMED = {
     "model no text": (
         '{"skillbank": {"models":\n{"default": null}}}',
         "2, key 'skillbank.models.default': Input should be a valid string",
+    ),
+    "model of no kind": (
+        '{"skillbank": {"models":\n{"default": "gpt-9"}}}',
+        "2, key 'skillbank.models.default': 'gpt-9' names no model: there is no kind of model called "
+        f"'gpt-9'; forms: {MODEL_FORMS}",
+    ),
+    "model of no role": (
+        '{"skillbank": {"models": {\n"planer": "none"}}}',
+        "2, key 'skillbank.models.planer': no such role; there are: default, planner, editor, judge, "
+        "explorer, embeddings",
+    ),
+    "role twice": (
+        '{"skillbank": {"models": {"judge": "none",\n"judge": "none"}}}',
+        "2, key 'skillbank.models.judge': 'judge' stands twice",
+    ),
+    "embeddings of a provider without": (
+        '{"skillbank": {"models": {\n"embeddings": "anthropic:m"}}}',
+        "2, key 'skillbank.models.embeddings': 'anthropic' has no embeddings: use openai:MODEL or "
+        "openai-compatible:URL#MODEL",
     ),
     "our key no object": ('{\n"skillbank": 1}', "2, key 'skillbank': must be an object"),
 }

@@ -17,6 +17,9 @@ from pydantic import JsonValue
 from catalog.effects import Effect
 from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind
 from catalog.tools import ToolId
+from server.backends.backend import Message
+from server.backends.backend import Request as ModelRequest
+from server.backends.sampling import Sampler, SamplingBackend
 from server.execution.consent import Consent, ConsentQuestion
 from server.progress import Progress, ProgressListener
 from server.reports import RepairReport, RunReport, SkillReport, SkillsReport, ToolHit
@@ -154,8 +157,9 @@ class FakeBank:
         request: RepairRequest,
         consent: Consent | None = None,
         progress: ProgressListener | None = None,
+        sampler: Sampler | None = None,
     ) -> RepairReport:
-        del consent
+        del consent, sampler
         if progress is not None:
             for calls in range(1, 4):
                 progress(
@@ -176,9 +180,16 @@ class FakeBank:
         request: SolveRequest,
         consent: Consent | None = None,
         progress: ProgressListener | None = None,
+        sampler: Sampler | None = None,
     ) -> RepairReport:
-        """Publish a skill under the name that is to be saved."""
-        del task, consent, progress
+        """Publish a skill under the name that is to be saved; propose with the client's model."""
+        del consent, progress
+        if task.startswith("propose"):
+            asked = ModelRequest(
+                (Message("system", "Be brief."), Message("user", task)), n=request.budget.calls
+            )
+            answer = await SamplingBackend(sampler).complete(asked)
+            return RepairReport(status="succeeded", outputs={"said": [*answer.texts]}, workflow={})
         if request.save is not None:
             self.publish(request.save)
         return RepairReport(

@@ -16,7 +16,7 @@ from catalog.effects import Effect
 from catalog.tools import ToolId
 from server.execution.consent import ConsentQuestion
 from server.surface import BankServer
-from server.surface.consent import can_ask, consent_form, question_digest
+from server.surface.consent import asking, can_ask, consent_form, question_digest
 from server.surface.failures import error_result
 from server.surface.progress import ProgressFeed
 from server.surface.suspension import SuspendedCalls
@@ -116,9 +116,9 @@ async def test_a_retry_without_an_answer_leaves_the_call_waiting_for_approval(ba
 async def test_a_call_that_nobody_answers_is_given_up():
     ended = anyio.Event()
 
-    async def ask_and_wait(ask_person: Any) -> types.CallToolResult:
+    async def ask_and_wait(ask: Any) -> types.CallToolResult:
         try:
-            await ask_person(ConsentQuestion(MAIL, {}, Effect.WRITE, "write"))
+            await asking(ask)(ConsentQuestion(MAIL, {}, Effect.WRITE, "write"))
         finally:
             ended.set()
         raise AssertionError("nobody answered")
@@ -139,8 +139,8 @@ async def test_a_call_that_nobody_answers_is_given_up():
 
 
 async def test_more_waiting_calls_than_are_kept_are_told_that_nobody_can_be_asked():
-    async def ask(ask_person: Any) -> types.CallToolResult:
-        answer = await ask_person(ConsentQuestion(MAIL, {}, Effect.WRITE, "write"))
+    async def ask(ask_client: Any) -> types.CallToolResult:
+        answer = await asking(ask_client)(ConsentQuestion(MAIL, {}, Effect.WRITE, "write"))
         return error_result(f"the answer was {answer}")
 
     async def silent(done: float, total: float | None, message: str | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 import zipfile
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from server.models.known import KnownModel, Wheels
-from server.reports import DoctorReport
+from server.reports import DoctorReport, ModelReport
 
 WEIGHTS = b"GGUF weights of a model for tests " * 100
 TINY = KnownModel(
@@ -105,28 +104,29 @@ def test_a_server_that_ends_by_itself_is_a_failure_with_its_last_words(models, t
     assert "error loading model: not a GGUF file" in ran.err
 
 
-def test_doctor_measures_the_local_models_of_the_configuration(models):
+def examined(model: str, problem: str | None = None) -> ModelReport:
+    return ModelReport(roles=("planner",), model=model, usable=problem is None, offers="", problem=problem)
+
+
+def test_doctor_measures_the_usable_local_models(models):
     models("model", "fetch", "tiny", "--weights-only")
-    models.bank.answers["doctor"] = DoctorReport(servers=(), problems=())
-    models.file("config.json", {"skillbank": {"models": {"default": "local:tiny", "judge": "none"}}})
+    seen = (examined("local:tiny"), examined("openai:some"), examined("local:huge", "no such model"))
+    models.bank.answers["doctor"] = DoctorReport(servers=(), models=seen)
     ran = models("doctor", "--json")
-    assert ran.code == 0
     assert [(m["name"], m["prompt_tokens_per_second"]) for m in ran.json["local_models"]] == [("tiny", 80.0)]
     assert "local:tiny  80 tokens/s read, 9.0 written; 4 answers at once" in models("doctor").out
 
 
-def test_doctor_names_a_local_model_that_cannot_run_and_fails(models):
-    models.bank.answers["doctor"] = DoctorReport(servers=(), problems=())
-    models.file("config.json", {"skillbank": {"models": {"default": "local:tiny", "judge": "local:huge"}}})
+def test_doctor_tells_of_a_local_model_that_ended_before_it_was_measured(models):
+    models.bank.answers["doctor"] = DoctorReport(servers=(), models=(examined("local:tiny"),))
     ran = models("doctor", "--json")
     assert ran.code == 1
     assert [problem.partition(" (")[0] for problem in ran.json["problems"]] == [
-        "local:huge: no model is called 'huge'. There are tiny.",
-        "local:tiny: tiny is not on this machine",
+        "local:tiny: tiny is not on this machine"
     ]
 
 
-def test_doctor_starts_no_model_where_none_is_configured(models):
-    models.bank.answers["doctor"] = DoctorReport(servers=(), problems=())
-    assert json.loads(models("doctor", "--json").out)["local_models"] == []
+def test_doctor_starts_no_model_where_none_plays_a_role(models):
+    models.bank.answers["doctor"] = DoctorReport(servers=())
+    assert models("doctor", "--json").json["local_models"] == []
     assert not (models.folder / "cache").exists()
