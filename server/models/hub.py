@@ -50,7 +50,7 @@ async def _download_rest(
     client: httpx2.AsyncClient, model: KnownModel, partial: Path, report: Report
 ) -> None:
     have = _size(partial)
-    headers = {"Range": f"bytes={have}-"} if have else {}
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     async with client.stream("GET", model.url, headers=headers) as response:
         start = _start_of(response, model, have)
         with partial.open("r+b" if start else "wb") as file:
