@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,16 @@ import anyio
 import httpx2
 import pytest
 
+from catalog.config import parse_model
+from server.backends.backend import Message, Request
+from server.backends.roles import open_models
 from server.models.building import build_runtime
 from server.models.errors import FetchFailed
 from server.models.fetching import fetch_weights
 from server.models.known import KNOWN_MODELS, KnownModel, find_known_model
 from server.models.leases import Lease
 from server.models.runtime import Host, host_of
-from server.models.serving import open_local_model
+from server.models.serving import local_serving, open_local_model
 from server.models.speed import measure_speed
 from server.models.step import Step
 from server.settings import read_settings
@@ -144,6 +148,23 @@ async def test_answers_share_the_whole_context_and_a_prompt_over_it_is_refused(a
     assert refused.status_code == 400
     assert refused.json()["error"]["type"] == "exceed_context_size_error"
     assert refused.json()["error"]["n_ctx"] == lease.context_tokens == 8_192
+
+
+async def test_the_wire_of_the_planner_reaches_it_by_its_name(host):
+    """From the string in a configuration to validated alternatives of one request, key and all."""
+    spec = parse_model("local:smollm2")
+    asked = Request((Message("user", "Which tool tells the time? Answer in JSON."),), schema=SCHEMA, n=2)
+    async with open_models({"planner": spec}, {}, serving=local_serving(host)) as models:
+        backend = await models.backend("planner")
+        assert backend is not None
+        completion = await backend.complete(replace(asked, temperature=0.8, max_output_tokens=64))
+        assert await backend.count_tokens("one two three") == 3
+    assert backend.context_tokens == 8_192
+    assert completion.constraint == "schema"
+    answers = [json.loads(text) for text in completion.texts]
+    assert {answer["tool"] for answer in answers} <= {"clock", "mail"}
+    assert len(answers) == 2
+    assert completion.usage.output_tokens > 0
 
 
 async def test_nobody_without_the_key_is_answered(lease):
