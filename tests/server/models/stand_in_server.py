@@ -1,7 +1,6 @@
 """Stands in for llama-server: the same arguments, variables and answers, and no model behind them.
 
-What it writes out in its folder's name `refuse` it does on purpose: a model file of that content makes it
-end at once, as a damaged one does.
+A file of weights that says `damaged` makes it end at once, as a damaged one does.
 """
 
 import json
