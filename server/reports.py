@@ -249,6 +249,20 @@ class ServerReport(_Report):
     """Tools whose effect class is not `unknown`."""
 
 
+class LocalModelReport(_Report):
+    """How a configured local model does on this machine, at its present load."""
+
+    name: str
+    url: str
+    prompt_tokens_per_second: float
+    generated_tokens_per_second: float
+    slots: int
+    """Alternatives that one request may ask for."""
+    context_tokens: int
+    shared: bool
+    """Whether `model serve` keeps it running; else it was started for this measurement."""
+
+
 class ModelReport(_Report):
     """How one model is that plays a role."""
 
@@ -271,6 +285,7 @@ class DoctorReport(_Report):
     """Those that play a role; empty: there is none, and plans are made without."""
     config: str | None = None
     store: str | None = None
+    local_models: tuple[LocalModelReport, ...] = ()
     problems: tuple[str, ...] = ()
 
 

@@ -16,12 +16,24 @@ from catalog.config import Config, ModelSpec, load_config, parse_model
 from catalog.errors import ConfigError
 from server.backends.access import KEY_VARIABLES
 
-__all__ = ["CONFIG_VARIABLE", "MODEL_VARIABLE", "STORE_VARIABLE", "Settings", "read_settings"]
+__all__ = [
+    "CACHE_VARIABLE",
+    "CONFIG_VARIABLE",
+    "MODEL_VARIABLE",
+    "RUNTIME_VARIABLE",
+    "STORE_VARIABLE",
+    "Settings",
+    "read_settings",
+]
 
 CONFIG_VARIABLE = "SKILLBANK_CONFIG"
 """Path of the configuration, when `--config` does not say."""
 STORE_VARIABLE = "SKILLBANK_STORE"
 """Path of the store, when `--store` does not say."""
+CACHE_VARIABLE = "SKILLBANK_CACHE"
+"""Folder of what can be fetched again: local models and their runtime."""
+RUNTIME_VARIABLE = "SKILLBANK_LLAMA_SERVER"
+"""The llama-server that runs local models, instead of the one that is found."""
 MODEL_VARIABLE = "SKILLBANK_MODEL"
 """The model for every role, when `--model` does not say; wins over the configuration."""
 
@@ -36,6 +48,10 @@ class Settings:
     """Whether a person named the configuration: then a missing file is an error, not empty."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Variables that placeholders in the configuration may name and that servers inherit."""
+    cache_path: Path = field(default_factory=lambda: platformdirs.user_cache_path("skillbank"))
+    """Folder of local models and their runtime."""
+    runtime_path: Path | None = None
+    """The llama-server to use, None: the one that is found."""
 
     @property
     def model(self) -> ModelSpec | None:
@@ -86,6 +102,10 @@ def read_settings(
         ).expanduser(),
         config_is_named=named is not None,
         environment=variables,
+        cache_path=(
+            _path(variables.get(CACHE_VARIABLE)) or platformdirs.user_cache_path("skillbank")
+        ).expanduser(),
+        runtime_path=_path(variables.get(RUNTIME_VARIABLE)),
     )
 
 

@@ -12,6 +12,8 @@ from server.backends.roles import open_models
 from server.bank import Bank, Context
 from server.execution.consent import Consent, NoConsent
 from server.execution.spill import Spill
+from server.models.runtime import host_of
+from server.models.serving import local_serving
 from server.progress import ProgressListener, ignore_progress
 from server.settings import Settings
 from skills_store.redaction import Redactor
@@ -48,7 +50,10 @@ async def open_bank(
         async with (
             open_connections(config, environment=settings.environment) as connections,
             open_models(
-                config.models, settings.environment, memory=settings.store_path.with_suffix(".models.json")
+                config.models,
+                settings.environment,
+                serving=local_serving(host_of(settings)),
+                memory=settings.store_path.with_suffix(".models.json"),
             ) as models,
         ):
             yield Bank(

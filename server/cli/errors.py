@@ -12,6 +12,7 @@ import click
 from catalog.errors import CatalogError, ConfigError, SchemaRejected, ServerUnavailable
 from catalog.plain_text import plain_text
 from server.bench.errors import BenchError
+from server.models.errors import ModelError, NotFetched, SourceUnusable, UnknownModel
 from server.reports import ErrorDetail, ErrorReport
 from skills_store.errors import (
     IllegalTransition,
@@ -62,8 +63,23 @@ def failure_of(error: BaseException) -> Failure | None:
             return Failure("needs_approval", plain_text(str(error)), NEEDS_APPROVAL)
         case CatalogError() | StoreError() | BenchError():
             return _typed(error)
+        case ModelError():
+            return _of_models(error)
         case _:
             return _of_bank(error)
+
+
+def _of_models(error: ModelError) -> Failure:
+    message = plain_text(str(error))
+    match error:
+        case UnknownModel():
+            return Failure("unknown_model", message, MISUSE)
+        case NotFetched():
+            return Failure("not_fetched", message, FAILED)
+        case SourceUnusable():
+            return Failure("source_unusable", message, WORLD)
+        case ModelError():
+            return Failure("model", message, FAILED)
 
 
 def _of_bank(error: BaseException) -> Failure | None:

@@ -17,6 +17,7 @@ import click
 from pydantic import JsonValue
 
 from catalog.config import ServerSpec
+from server.models.known import KNOWN_MODELS, KnownModel
 from server.onboarding import Probed, probe_servers, remember_tools
 from server.progress import ProgressListener, ignore_progress
 from server.reports import (
@@ -165,6 +166,8 @@ class Wiring:
     """Measures, prints, and returns the exit code."""
     is_interactive: Callable[[], bool]
     """Whether a person can be asked."""
+    known_models: tuple[KnownModel, ...] = KNOWN_MODELS
+    """What `model fetch` can get."""
 
 
 def product_wiring() -> Wiring:

@@ -9,6 +9,7 @@ from rich.text import Text
 from catalog.effects import Effect, Reset
 from server.cli.answers import AddedServer, InitReport
 from server.cli.render import plain, table
+from server.cli.render_models import render_local_models
 from server.host_files import ImportPlan
 from server.onboarding import ServerProposal
 from server.reports import DoctorReport, EffectsReport, ModelReport
@@ -53,6 +54,7 @@ def render_doctor(console: Console, report: DoctorReport) -> None:
     for server in report.servers:
         for problem in server.problems:
             console.print(Text.assemble(plain(server.name, "bold"), ": ", plain(problem)), soft_wrap=True)
+    render_local_models(console, report.local_models)
     for problem in report.problems:
         console.print(plain(problem, "yellow"), soft_wrap=True)
 

@@ -17,6 +17,7 @@ from catalog.config import (
 )
 from catalog.errors import ServerUnavailable
 from server.cli.adoption import Choice, adopt, effects_option, yes_option
+from server.cli.model_speed import with_local_models
 from server.cli.options import session_command
 from server.cli.render_servers import render_added, render_doctor
 from server.cli.session import Session
@@ -46,10 +47,11 @@ class _Pair(click.ParamType[tuple[str, str]]):
 def doctor(session: Session) -> int:
     """Connect to every configured server and say how it is: reachable, tools, time, problems.
 
-    The models that play a role are looked at too: reachable, what structured answers they enforce.
+    The models that play a role are looked at too: reachable, what structured answers they enforce, and of
+    local ones the tokens per second.
     Exit code 1 when any of them, or the configuration, is not well.
     """
-    report = session.with_bank(lambda bank: bank.doctor())
+    report = with_local_models(session, session.with_bank(lambda bank: bank.doctor()))
     session.show(report, render_doctor)
     well = all(server.status == "ok" for server in report.servers)
     usable = all(model.usable for model in report.models)

@@ -21,8 +21,10 @@ from server.bench.relay_bench import RelayBenchReport
 from server.bench.repair_report import RepairBenchReport
 from server.cli.answers import AddedServer, InitReport
 from server.cli.app import app
+from server.cli.model_answers import FetchedModel, ListedModels, ServingModel
 from server.demo.report import DemoReport
 from server.execution.options import MAX_FOR_EACH, MAX_SKILL_DEPTH
+from server.models.known import KNOWN_MODELS
 from server.reports import (
     CheckReport,
     DoctorReport,
@@ -58,6 +60,9 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "init": InitReport,
     "add": AddedServer,
     "doctor": DoctorReport,
+    "model list": ListedModels,
+    "model fetch": FetchedModel,
+    "model serve": ServingModel,
     "effects list": EffectsReport,
     "effects set": EffectsReport,
     "check": CheckReport,
@@ -278,6 +283,25 @@ def _by(before: str, after: str) -> str:
     return f" (by a {actors.pop()})" if len(actors) == 1 and "person" in actors else ""
 
 
+# Local models
+
+
+def _local_models() -> str:
+    rows = [
+        (
+            f"`{model.name}`",
+            ", ".join(f"`{alias}`" for alias in model.aliases),
+            f"{model.parameters}, {model.quantisation}",
+            f"{model.size_bytes / 10**6:,.0f} MB",
+            model.licence,
+            model.good_for,
+            f"<{model.source}>",
+        )
+        for model in KNOWN_MODELS
+    ]
+    return _table(("model", "also", "size", "file", "licence", "good for", "source"), rows)
+
+
 # Architecture, fidelity
 
 
@@ -359,6 +383,7 @@ REGIONS: dict[str, dict[str, Callable[[], str]]] = {
     "configuration.md": {"policy": _policy},
     "fidelity.md": {"fidelity": _fidelity},
     "mcp.md": {"tools": _tools},
+    "models.md": {"local-models": _local_models},
     "repair.md": {"edits": _edits, "budgets": _budgets},
     "skills.md": {"states": _states},
     "workflows.md": {"functions": _functions, "faults": _faults, "limits": _limits},

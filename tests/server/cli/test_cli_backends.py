@@ -53,7 +53,7 @@ def test_what_keeps_a_model_from_answering_has_a_kind_and_an_exit_code(
 
 
 def test_doctor_draws_the_models_and_fails_when_one_is_unusable(cli: Any):
-    fine = ModelReport(roles=("planner", "editor"), model="local:small", usable=True, offers="schema: x")
+    fine = ModelReport(roles=("planner", "editor"), model="openai:small", usable=True, offers="schema: x")
     wrong = ModelReport(
         roles=("judge",), model="openai:m", usable=False, offers="", problem="there is no key"
     )
@@ -62,7 +62,7 @@ def test_doctor_draws_the_models_and_fails_when_one_is_unusable(cli: Any):
     cli.bank.answers = {"doctor": DoctorReport(servers=(), models=(fine, wrong))}
     ran = cli("doctor")
     assert ran.code == 1
-    assert "local:small" in ran.out
+    assert "openai:small" in ran.out
     assert "planner, editor" in ran.out
     assert "openai:m: there is no key" in ran.out
 

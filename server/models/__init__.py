@@ -1,0 +1,1 @@
+"""Local models: their weights, the llama-server that runs them, and its process."""
