@@ -14,7 +14,7 @@ import pytest
 
 from catalog.config import ServerSpec
 from catalog.connection import Connection, EraMemory, Options
-from catalog.link import Era
+from catalog.era import Era
 from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind, RanUpstream
 from catalog.testing.defects import defect_command, read_log
 from catalog.transport import open_transport
@@ -42,6 +42,7 @@ async def connection_to(
                 group,
                 known,
                 options or Options(),
+                lambda: 0.0,
             )
             try:
                 yield connection

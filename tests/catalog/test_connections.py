@@ -20,7 +20,7 @@ from pydantic import JsonValue
 from catalog.config import Config, ServerSpec
 from catalog.connections import Connections, open_connections
 from catalog.effects import EffectTable, Reset
-from catalog.link import Era
+from catalog.era import Era
 from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind, RanUpstream
 from catalog.testing import ScriptedServer, ScriptedTool, Vanish, open_test_connections
 from catalog.testing.defects import defect_command, read_log
