@@ -150,6 +150,11 @@ class Connection:
             await self._link.settled.wait()
         return self._link is not None and self._link.usable
 
+    async def relist(self) -> None:
+        """Read the tool list again, connecting if necessary; wait until it is read or cannot be."""
+        if await self.ready() and self._link is not None:
+            await self._link.relist()
+
     def close(self) -> None:
         """End the connection for good; its task closes client and process."""
         self._closed = True

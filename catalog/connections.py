@@ -184,6 +184,17 @@ class Connections:
                 group.start_soon(_wait_for, settled, patience(name))
         return self.known
 
+    async def relist(self, server: str) -> None:
+        """Have the tools of a connected server listed again; wait until they are.
+
+        Raises:
+            ValueError: no such server is offered.
+        """
+        connection = self._shared.get(server)
+        if connection is None:
+            raise ValueError(f"no server named {server!r} is offered")
+        await connection.relist()
+
     def begin(self, servers: Iterable[str] | None = None) -> Mapping[str, anyio.Event]:
         """Have upstreams connected, so many at once, and return what is set when each was or could not be.
 

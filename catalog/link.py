@@ -231,7 +231,7 @@ class Link:
     async def _stay(self, client: Client) -> None:
         tools = client.server_capabilities.tools
         async with anyio.create_task_group() as group:
-            group.start_soon(self._keep_listing, client)
+            group.start_soon(self._keep_listing)
             if self._idle_seconds is not None:
                 group.start_soon(self._retire_when_idle, self._idle_seconds)
             if self.era == "modern" and tools is not None and tools.list_changed:
@@ -249,14 +249,20 @@ class Link:
                 return
             await anyio.sleep(max(left, seconds / 10))
 
-    async def _keep_listing(self, client: Client) -> None:
+    async def relist(self) -> None:
+        """Read the tool list again, unless the upstream is gone; what cannot be read is a problem."""
+        if self.client is None:
+            return
+        try:
+            self._take(await list_tools(self.client, self._name, self._wire.problems))
+        except (MCPError, ValidationError, NotSent) as error:
+            self._wire.note(f"its changed tool list could not be read: {_words(error)}")
+
+    async def _keep_listing(self) -> None:
         while True:
             await self._stale.wait()
             self._stale = anyio.Event()
-            try:
-                self._take(await list_tools(client, self._name, self._wire.problems))
-            except (MCPError, ValidationError) as error:
-                self._wire.note(f"its changed tool list could not be read: {_words(error)}")
+            await self.relist()
 
     async def _listen(self, client: Client) -> None:
         """Mark the tools stale whenever an upstream of the newer era announces a change."""

@@ -20,7 +20,7 @@ from typing import Final
 import anyio
 from anyio import to_thread
 
-__all__ = ["MARK_VARIABLE", "ProcessTree", "end_orphans", "new_mark"]
+__all__ = ["MARK_VARIABLE", "ProcessTree", "descendants", "end_orphans", "is_running", "new_mark"]
 
 MARK_VARIABLE: Final = "SKILLBANK_CHILD"
 """Variable that every child is given: `NAMESPACE:PID:START:CHILD` of the process that started it."""
@@ -126,6 +126,18 @@ async def end_orphans() -> int:
             _signal(*orphan, number)
         await _until_gone(lambda: any(_is_alive(*orphan) for orphan in orphans))
     return len(orphans)
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the numbers of the running processes that came of a process, as far as parents tell."""
+    everybody = _everybody()
+    root = everybody.get(pid)
+    return [] if root is None else sorted(found for found, _ in _descendants([root.key], everybody))
+
+
+def is_running(pid: int) -> bool:
+    """Return whether there is a process of this number that has not ended."""
+    return _running(pid) is not None
 
 
 def _orphans() -> frozenset[tuple[int, int]]:

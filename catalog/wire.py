@@ -20,7 +20,7 @@ from mcp.shared.message import SessionMessage
 from catalog.canonical import JsonValue
 from catalog.listing import repair_page
 
-__all__ = ["NotSent", "Read", "Streams", "Transport", "Wire", "Write"]
+__all__ = ["Incoming", "NotSent", "Read", "Streams", "Transport", "Wire", "Write"]
 
 Incoming = SessionMessage | Exception
 
