@@ -74,11 +74,14 @@ class Wire:
             self.problems.append(problem)
 
     def outgoing(self, item: SessionMessage) -> None:
-        """Remember what a request asked for."""
+        """Remember what a request asked for, until it is answered or given up."""
         if isinstance(request := item.message, types.JSONRPCRequest):
             self._asked[request.id] = request.method
             if request.method == "initialize":
                 self.legacy = True
+        elif isinstance(given_up := item.message, types.JSONRPCNotification):
+            if given_up.method == "notifications/cancelled" and given_up.params is not None:
+                self._asked.pop(given_up.params.get("requestId"), None)
 
     def incoming(self, item: Incoming) -> Incoming:
         """Return the message, repaired when it answers a request this class knows how to repair."""
