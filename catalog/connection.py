@@ -23,6 +23,7 @@ from pydantic import JsonValue, ValidationError
 from catalog.call import classify
 from catalog.circuit import Circuit, CircuitState, Dice
 from catalog.era import Era
+from catalog.http_client import NOT_DELIVERED
 from catalog.link import Link, OpenTransport
 from catalog.result import CallFailure, CallOutcome, FailureKind, RanUpstream
 from catalog.tools import Tool
@@ -247,7 +248,9 @@ class Connection:
         except MCPError as error:
             if error.code == types.CONNECTION_CLOSED:
                 return await _lost(call, link)
-            if error.code == types.INVALID_REQUEST and error.message == _SESSION_LOST:
+            if error.code == NOT_DELIVERED and link.in_flight:
+                return call.failure(FailureKind.SERVER_UNAVAILABLE, error.message, RanUpstream.NO)
+            if error.code == NOT_DELIVERED or _is_session_lost(error):
                 link.end()
                 await link.left.wait()
                 call.link = None
@@ -337,6 +340,11 @@ class _Call:
 
     def failure(self, kind: FailureKind, message: str, ran: RanUpstream) -> CallFailure:
         return CallFailure(kind, message, self.seconds, ran=ran)
+
+
+def _is_session_lost(error: MCPError) -> bool:
+    """Whether the server refused a call since it does not know the session any more."""
+    return error.code == types.INVALID_REQUEST and error.message == _SESSION_LOST
 
 
 async def _lost(call: _Call, link: Link) -> CallOutcome:

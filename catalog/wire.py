@@ -79,9 +79,8 @@ class Wire:
             self._asked[request.id] = request.method
             if request.method == "initialize":
                 self.legacy = True
-        elif isinstance(given_up := item.message, types.JSONRPCNotification):
-            if given_up.method == "notifications/cancelled" and given_up.params is not None:
-                self._asked.pop(given_up.params.get("requestId"), None)
+        elif (given_up := _given_up(item)) is not None:
+            self._asked.pop(given_up, None)
 
     def incoming(self, item: Incoming) -> Incoming:
         """Return the message, repaired when it answers a request this class knows how to repair."""
@@ -104,6 +103,14 @@ class Wire:
             case _:
                 return item
         return SessionMessage(message.model_copy(update={"result": result}), metadata=item.metadata)
+
+
+def _given_up(item: SessionMessage) -> types.RequestId | None:
+    """Return which request a message cancels, None where it cancels none."""
+    message = item.message
+    if not isinstance(message, types.JSONRPCNotification) or message.method != "notifications/cancelled":
+        return None
+    return cast("types.RequestId | None", (message.params or {}).get("requestId"))
 
 
 def _repair_result(result: dict[str, JsonValue], *, legacy: bool) -> dict[str, JsonValue]:

@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import JsonValue
 
@@ -478,12 +479,19 @@ async def test_a_child_process_is_called_with_progress_and_cancelled(tmp_path: P
 @asynccontextmanager
 async def serving(folder: Path, scenario: Scenario) -> AsyncGenerator[str]:
     """Yield the address of a scenario served by a process over http or sse."""
+    async with served(folder, scenario) as (_, url):
+        yield url
+
+
+@asynccontextmanager
+async def served(folder: Path, scenario: Scenario) -> AsyncGenerator[tuple[Process, str]]:
+    """Yield the process that serves a scenario over http or sse, and its address."""
     spec = scenario_server("remote", folder, scenario)
     async with await anyio.open_process([spec.command or "", *spec.args], stderr=None) as process:
         assert process.stdout is not None
         try:
             with anyio.fail_after(30):
-                yield (await process.stdout.receive()).decode().strip()
+                yield process, (await process.stdout.receive()).decode().strip()
         finally:
             process.kill()
 
@@ -498,6 +506,20 @@ async def test_a_server_over_http_is_called_in_both_eras(tmp_path: Path, era: Er
         await check_the_work_of_a_server(connections, "far")
         (report,) = connections.reports()
         assert (report.status, report.transport, report.era) == ("ready", "http", era)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_call_to_a_server_that_is_down_by_now_provably_did_not_run(tmp_path: Path, era: Era) -> None:
+    async with (
+        served(tmp_path, {**WORK, "serve": "http"}) as (process, url),
+        opened(ServerSpec("far", url=url, transport="http"), eras={"far": era}) as connections,
+    ):
+        assert isinstance(await connections.call(ToolId("far", "echo"), {}), CallSuccess)
+        process.kill()
+        await process.wait()
+        outcome = await connections.call(ToolId("far", "echo"), {})
+        assert isinstance(outcome, CallFailure)
+        assert (outcome.kind, outcome.ran) == (FailureKind.SERVER_UNAVAILABLE, RanUpstream.NO)
 
 
 async def test_a_server_over_sse_is_called(tmp_path: Path) -> None:
