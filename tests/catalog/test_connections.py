@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -493,7 +493,8 @@ async def served(folder: Path, scenario: Scenario) -> AsyncGenerator[tuple[Proce
             with anyio.fail_after(30):
                 yield process, (await process.stdout.receive()).decode().strip()
         finally:
-            process.kill()
+            with suppress(ProcessLookupError):  # a test may have killed it
+                process.kill()
 
 
 @pytest.mark.parametrize("era", ERAS)
