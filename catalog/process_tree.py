@@ -14,11 +14,12 @@ import os
 import secrets
 import signal
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import anyio
 from anyio import to_thread
+from anyio.lowlevel import RunVar
 
 __all__ = ["MARK_VARIABLE", "ProcessTree", "descendants", "end_orphans", "is_running", "new_mark"]
 
@@ -41,6 +42,8 @@ class _Running:
     session: int
     start: int
     """Clock ticks after the machine's start."""
+    mark: str | None = None
+    """Of the child it belongs to; None where it has none that we may see, or nobody looked."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -54,6 +57,37 @@ def new_mark() -> str:
     return f"{_namespace()}:{os.getpid()}:{start}:{secrets.token_hex(8)}"
 
 
+class _Census:
+    """All processes at one moment, read once for everybody who asks meanwhile."""
+
+    def __init__(self) -> None:
+        self._turn = anyio.Lock()
+        self._begun = 0
+        self._latest: Mapping[int, _Running] = {}
+
+    async def take(self) -> Mapping[int, _Running]:
+        """Return the running processes by number, as they were at some moment after the call."""
+        begun_before = self._begun
+        async with self._turn:
+            if self._begun == begun_before:
+                with anyio.CancelScope(shield=True):  # others wait for it too
+                    self._begun += 1
+                    self._latest = await to_thread.run_sync(_everybody_marked)
+        return self._latest
+
+
+_census: RunVar[_Census] = RunVar("census")
+"""One for all trees of an event loop: servers that end together are looked for together."""
+
+
+async def _take_census() -> Mapping[int, _Running]:
+    try:
+        census = _census.get()
+    except LookupError:
+        _census.set(census := _Census())
+    return await census.take()
+
+
 class ProcessTree:
     """One child with everything that came of it.
 
@@ -64,14 +98,20 @@ class ProcessTree:
 
     def __init__(self, leader: int, mark: str) -> None:
         self._leader = leader
-        self._mark = f"{MARK_VARIABLE}={mark}".encode()
+        self._mark = mark
         started = _running(leader)
         self._start = started.start if started is not None else 0
         self._members: set[tuple[int, int]] = {(leader, self._start)}
 
     async def look(self) -> None:
         """Find the members there are now; those found once stay members wherever they go."""
-        await to_thread.run_sync(self._look)
+        everybody = await _take_census()
+        young = [process for process in everybody.values() if process.start >= self._start]
+        self._members |= {process.key for process in young if process.mark == self._mark}
+        # The number of a group is not used again while anybody is in it: one of us in it makes it ours.
+        if any(self._is_in_group(process) for process in young if process.key in self._members):
+            self._members |= {process.key for process in young if self._is_in_group(process)}
+        self._members |= _descendants(self._members, everybody)
 
     def is_alive(self) -> bool:
         """Return whether anybody that was found is still there."""
@@ -82,6 +122,8 @@ class ProcessTree:
     async def end(self) -> None:
         """Ask everybody to terminate, then kill who does not, those born meanwhile too."""
         await self.look()
+        if not self.is_alive():
+            return
         self._signal(signal.SIGTERM)
         await _until_gone(self.is_alive)
         for _ in range(_ROUNDS):
@@ -102,15 +144,6 @@ class ProcessTree:
         for member in self._members:
             _signal(*member, number)
 
-    def _look(self) -> None:
-        everybody = _everybody()
-        young = [process for process in everybody.values() if process.start >= self._start]
-        self._members |= {process.key for process in young if self._mark in _environment(process.pid)}
-        # The number of a group is not used again while anybody is in it: one of us in it makes it ours.
-        if any(self._is_in_group(process) for process in young if process.key in self._members):
-            self._members |= {process.key for process in young if self._is_in_group(process)}
-        self._members |= _descendants(self._members, everybody)
-
     def _is_in_group(self, process: _Running) -> bool:
         return self._leader in (process.group, process.session)
 
@@ -120,7 +153,7 @@ async def end_orphans() -> int:
 
     The children of one that still runs are left alone.
     """
-    orphans = await to_thread.run_sync(_orphans)
+    orphans = _orphans(await _take_census())
     for number in (signal.SIGTERM, signal.SIGKILL):
         for orphan in orphans:
             _signal(*orphan, number)
@@ -140,13 +173,12 @@ def is_running(pid: int) -> bool:
     return _running(pid) is not None
 
 
-def _orphans() -> frozenset[tuple[int, int]]:
-    everybody = _everybody()
+def _orphans(everybody: Mapping[int, _Running]) -> frozenset[tuple[int, int]]:
     namespace = _namespace()
     marked = {
         process.key
         for process in everybody.values()
-        if (mark := _mark_of(process.pid)) is not None and _is_abandoned(mark, namespace, everybody)
+        if process.mark is not None and _is_abandoned(process.mark, namespace, everybody)
     }
     return frozenset(marked | _descendants(marked, everybody))
 
@@ -189,6 +221,11 @@ def _everybody() -> dict[int, _Running]:
         return {}
     found = (_running(int(name)) for name in os.listdir("/proc") if name.isdecimal())
     return {process.pid: process for process in found if process is not None}
+
+
+def _everybody_marked() -> dict[int, _Running]:
+    """Return the processes that have not ended, each with its mark; this takes milliseconds."""
+    return {pid: replace(process, mark=_mark_of(pid)) for pid, process in _everybody().items()}
 
 
 def _running(pid: int) -> _Running | None:

@@ -83,7 +83,8 @@ class Context:
             waiting = {name: patience.of(name, is_stored=name in stored) for name in missing}
             if awaited := sorted(name for name, seconds in waiting.items() if seconds > 0):
                 self.progress(Progress("connect", f"connecting to {', '.join(awaited)}"))
-            await self.connections.snapshot(servers=missing, patience=waiting.__getitem__)
+                await self.connections.snapshot(servers=awaited, patience=waiting.__getitem__)
+            self.connections.begin(missing.difference(awaited))
             self._seen.listed.update(name for name in missing if self.is_ready(name))
         self.keep_seen(wanted)
         return self.known()
