@@ -20,7 +20,7 @@ from mcp.shared.message import SessionMessage
 from catalog.canonical import JsonValue
 from catalog.listing import repair_page
 
-__all__ = ["NotSent", "Read", "Streams", "Transport", "Wire", "Write"]
+__all__ = ["Incoming", "NotSent", "Read", "Streams", "Transport", "Wire", "Write"]
 
 Incoming = SessionMessage | Exception
 
@@ -74,11 +74,13 @@ class Wire:
             self.problems.append(problem)
 
     def outgoing(self, item: SessionMessage) -> None:
-        """Remember what a request asked for."""
+        """Remember what a request asked for, until it is answered or given up."""
         if isinstance(request := item.message, types.JSONRPCRequest):
             self._asked[request.id] = request.method
             if request.method == "initialize":
                 self.legacy = True
+        elif (given_up := _given_up(item)) is not None:
+            self._asked.pop(given_up, None)
 
     def incoming(self, item: Incoming) -> Incoming:
         """Return the message, repaired when it answers a request this class knows how to repair."""
@@ -101,6 +103,14 @@ class Wire:
             case _:
                 return item
         return SessionMessage(message.model_copy(update={"result": result}), metadata=item.metadata)
+
+
+def _given_up(item: SessionMessage) -> types.RequestId | None:
+    """Return which request a message cancels, None where it cancels none."""
+    message = item.message
+    if not isinstance(message, types.JSONRPCNotification) or message.method != "notifications/cancelled":
+        return None
+    return cast("types.RequestId | None", (message.params or {}).get("requestId"))
 
 
 def _repair_result(result: dict[str, JsonValue], *, legacy: bool) -> dict[str, JsonValue]:

@@ -10,6 +10,7 @@ from catalog.config import Config, secrets_of
 from catalog.connections import open_connections
 from server.backends.roles import open_models
 from server.bank import Bank, Context
+from server.eras import known_eras
 from server.execution.consent import Consent, NoConsent
 from server.execution.spill import Spill
 from server.models.runtime import host_of
@@ -47,8 +48,9 @@ async def open_bank(
     config = settings.load_config()
     store = open_sqlite_store(settings.store_path)
     try:
+        eras = known_eras(store, config)
         async with (
-            open_connections(config, environment=settings.environment) as connections,
+            open_connections(config, environment=settings.environment, eras=eras) as connections,
             open_models(
                 config.models,
                 settings.environment,

@@ -134,7 +134,17 @@ def _create_experience(database: Database) -> None:
     )
 
 
-_STEPS: tuple[Callable[[Database], None], ...] = (_create_all,)
+def _create_eras(database: Database) -> None:
+    text, real = str, float
+    database.create_table(
+        "eras",
+        {"server": text, "era": text, "launch": text, "saved_at": real},
+        pk="server",
+        not_null={"era", "launch", "saved_at"},
+    )
+
+
+_STEPS: tuple[Callable[[Database], None], ...] = (_create_all, _create_eras)
 
 SCHEMA_VERSION = len(_STEPS)
 """The `user_version` this code writes."""

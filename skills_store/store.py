@@ -7,10 +7,11 @@ Which moves of a skill are legal is `lifecycle`, enforced here on every write.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from threading import RLock
 from typing import Protocol
 
+from catalog.era import KnownEra
 from catalog.tools import Snapshot, Tool
 from skills_store.errors import UnknownSkill, VersionConflict
 from skills_store.lifecycle import Actor, StateChange, check_entry, check_transition
@@ -152,6 +153,14 @@ class Store(Protocol):
         """Return the tools last saved of every server, ordered by server; empty when there are none."""
         ...
 
+    def save_eras(self, eras: Mapping[str, KnownEra], at: float) -> None:
+        """Keep which protocol era servers speak; other servers keep what they had."""
+        ...
+
+    def eras(self) -> dict[str, KnownEra]:
+        """Return the era last saved of every server, by its name."""
+        ...
+
     def close(self) -> None:
         """Let go of the store. Closing twice is allowed; anything else then raises RuntimeError."""
         ...
@@ -198,6 +207,7 @@ class MemoryStore:
         self._revision = 0
         self._traces: dict[str, Trace] = {}
         self._tools: dict[str, tuple[Tool, ...]] = {}
+        self._eras: dict[str, KnownEra] = {}
 
     def add_version(self, skill: Skill, *, expected_head: int | None) -> None:
         by = check_entry(skill)
@@ -320,6 +330,14 @@ class MemoryStore:
     def snapshot(self) -> Snapshot:
         with self._open():
             return Snapshot.of(*(tool for server in sorted(self._tools) for tool in self._tools[server]))
+
+    def save_eras(self, eras: Mapping[str, KnownEra], at: float) -> None:  # noqa: ARG002
+        with self._open():
+            self._eras.update(eras)
+
+    def eras(self) -> dict[str, KnownEra]:
+        with self._open():
+            return dict(self._eras)
 
     def close(self) -> None:
         self._closed = True

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+import anyio
 from pydantic import JsonValue
 
 from catalog.result import CallOutcome
@@ -106,13 +108,15 @@ class Bank:
         if request.save is not None:
             check_name(request.save)
         may_run = request.route in (None, "direct") and spent_at_once(request.budget) is None
+        started = anyio.current_time()
         direct = await run_directly(task, request, context) if may_run else None
         if direct is not None and (direct.is_final or request.route == "direct"):
             said = await answered(Repaired(direct.report), task, request, context)
             return (await judged(said, task, request, context)).report
         if request.route == "direct":
             return no_direct_skill(task)
-        solved = await solve_task(task, request, context, direct)
+        left = request.budget.after(anyio.current_time() - started)
+        solved = await solve_task(task, replace(request, budget=left), context, direct)
         solved = await answered(solved, task, request, context)
         solved = await judged(solved, task, request, context)
         return await _learned(solved, request.save, context)

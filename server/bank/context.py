@@ -12,10 +12,13 @@ from pathlib import Path
 from catalog.config import Config, ModelSpec
 from catalog.connections import Connections
 from catalog.effects import EffectTable
+from catalog.era import Era
 from catalog.search import ToolIndex
 from catalog.tools import Snapshot, Tool
 from server.backends.roles import Models, no_models
 from server.backends.sampling import Sampler
+from server.bank.patience import FOR_ALL, Patience
+from server.eras import known_eras, save_eras
 from server.execution.consent import Consent
 from server.execution.episode import Episode
 from server.execution.options import RunOptions
@@ -38,6 +41,7 @@ class _Seen:
 
     listed: set[str] = field(default_factory=set[str])
     saved: dict[str, tuple[Tool, ...]] = field(default_factory=dict[str, tuple[Tool, ...]])
+    eras: dict[str, Era] | None = None
     stored: Snapshot | None = None
     index: ToolIndex | None = None
     indexed: tuple[Tool, ...] = ()
@@ -80,19 +84,24 @@ class Context:
         """Return the context with one model in every role, as a person chose; None: no change."""
         return replace(self, models=self.models.choosing(model))
 
-    async def snapshot(self, servers: Iterable[str] | None = None) -> Snapshot:
+    async def snapshot(self, servers: Iterable[str] | None = None, patience: Patience = FOR_ALL) -> Snapshot:
         """Connect to servers and return all tools that are known, those last stored included.
 
         Args:
             servers: the ones to connect to; None for all that are configured.
+            patience: how long to wait for each; a slower one goes on connecting meanwhile.
         """
         wanted = frozenset(self.config.servers if servers is None else servers)
         wanted &= frozenset(self.config.servers)
         if missing := wanted - self._seen.listed:
-            self.progress(Progress("connect", f"connecting to {', '.join(sorted(missing))}"))
-            await self.connections.snapshot(servers=missing)
+            stored = self.known().servers
+            waiting = {name: patience.of(name, is_stored=name in stored) for name in missing}
+            if awaited := sorted(name for name, seconds in waiting.items() if seconds > 0):
+                self.progress(Progress("connect", f"connecting to {', '.join(awaited)}"))
+                await self.connections.snapshot(servers=awaited, patience=waiting.__getitem__)
+            self.connections.begin(missing.difference(awaited))
             self._seen.listed.update(name for name in missing if self.is_ready(name))
-        self._save_tools(wanted)
+        self.keep_seen(wanted)
         return self.known()
 
     def is_ready(self, server: str) -> bool:
@@ -153,15 +162,23 @@ class Context:
         skill = self.store.version(name, version)
         return skill.workflow if skill is not None and skill.state not in UNUSABLE else None
 
-    def _save_tools(self, servers: Iterable[str]) -> None:
-        """Keep what servers list now, where it differs from what was kept last."""
-        known = self.connections.known
-        listed = {server: known.of_server(server) for server in servers if server in known.servers}
+    def keep_seen(self, servers: Iterable[str]) -> None:
+        """Store what servers list and speak now, where it differs from what was stored last."""
+        wanted = tuple(servers)
+        links = {name: link for name in wanted if (link := self.connections.connection(name)) is not None}
+        listed = {name: link.tools for name, link in links.items() if link.tools}
         changed = {s: tools for s, tools in listed.items() if self._seen.saved.get(s) != tools}
         if changed:
             snapshot = Snapshot.of(*(tool for tools in changed.values() for tool in tools))
             self.store.save_snapshot(snapshot, self.clock())
             self._seen.saved.update(changed)
+        if self._seen.eras is None:
+            self._seen.eras = known_eras(self.store, self.config)
+        eras: dict[str, Era] = {name: link.era for name, link in links.items() if link.era is not None}
+        found: dict[str, Era] = {n: era for n, era in eras.items() if self._seen.eras.get(n) != era}
+        if found:
+            save_eras(found, self.store, self.config, self.clock())
+            self._seen.eras.update(found)
 
 
 def allowing(effects: EffectTable, allow: Sequence[str]) -> EffectTable:

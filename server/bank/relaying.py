@@ -14,6 +14,7 @@ from catalog.result import CallOutcome
 from catalog.tools import ToolId
 from server.backends.examining import examine_models
 from server.bank.context import Context
+from server.bank.patience import FOR_A_FIRST_LOOK, FOR_A_LOOK
 from server.bank.traces import keep_call
 from server.reports import DoctorReport, EffectsReport, ServerReport, ToolEffect, ToolHit
 
@@ -26,8 +27,11 @@ UpstreamProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
 async def find_tools(query: str, limit: int, context: Context) -> list[ToolHit]:
-    """Return the tools of all configured servers that fit a query, best first."""
-    await context.snapshot()
+    """Return the tools of all configured servers that fit a query, best first.
+
+    Servers whose tools are stored are not waited for.
+    """
+    await context.snapshot(patience=FOR_A_LOOK if context.known() else FOR_A_FIRST_LOOK)
     return [
         ToolHit(
             server=hit.tool.id.server,
@@ -50,6 +54,7 @@ async def call_tool(
     A client's own call always runs: its approval governs (`CONTRACTS`, Effects).
     """
     outcome = await context.connections.call(tool, dict(arguments), progress=progress)
+    context.keep_seen([tool.server])
     trace = keep_call(tool, dict(arguments), outcome, context)
     return replace(outcome, meta={**outcome.meta, TRACE_META_KEY: trace.id})
 
@@ -83,6 +88,8 @@ def _server(report: ConnectionReport, context: Context) -> ServerReport:
         problems=("disabled in the configuration",) if is_disabled else report.problems,
         reset=effects.reset_mode(report.name),
         classified=sum(effect is not Effect.UNKNOWN for effect in classes),
+        circuit=report.circuit,
+        retry_seconds=report.retry_seconds,
     )
 
 

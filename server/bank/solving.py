@@ -15,6 +15,7 @@ from server.backends.backend import Backend
 from server.backends.errors import BackendError
 from server.bank.context import Context, allowing
 from server.bank.escalating import Climb, report_of
+from server.bank.patience import for_search
 from server.bank.plan_search import first_right
 from server.bank.repairing import Repaired, checked_only, spent_at_once
 from server.bank.routing import DirectRun
@@ -57,7 +58,10 @@ async def solve_task(
     spent = spent_at_once(request.budget)
     planner = _Planner() if spent or request.budget.tokens == 0 else await _planner(context)
     started = anyio.current_time()
-    snapshot = context.known() if spent else await context.snapshot()
+    if spent:
+        snapshot = context.known()
+    else:
+        snapshot = await context.snapshot(patience=for_search(request.budget.seconds))
     effects = allowing(context.config.effects, request.allow)
     world = World(task, request.inputs, snapshot, effects, context.tool_index())
     plans = plan_deterministically(world, wanted_outputs(request.checks))
@@ -68,6 +72,7 @@ async def solve_task(
         return Repaired(checked.model_copy(update={"route": "dynamic"}))
     episode = context.episode(snapshot, effects) if tried is None else tried.episode
     evaluator = Evaluator(world, request.checks, episode, context.options(task))
+    request = replace(request, budget=request.budget.after(anyio.current_time() - started))
     if planner.backend is not None:
         climb = _climb(planner.backend, request, evaluator, context, plans, is_planned=tried is not None)
         await climb.climb()
