@@ -26,6 +26,7 @@ from mcp.shared.message import SessionMessage
 from catalog.call import TOO_LARGE
 from catalog.config import ServerSpec
 from catalog.errors import ServerUnavailable
+from catalog.messages import read_message
 from catalog.plain_text import plain_text
 from catalog.wire import Streams
 
@@ -126,7 +127,7 @@ class _Pipes:
         async with received:
             try:
                 async for line in lines:
-                    if (message := self._parse(line)) is not None:
+                    if (message := await self._parse(line)) is not None:
                         await received.send(message)
                 if lines.overflowed is not None:
                     await self._refuse(lines.overflowed, received)
@@ -154,12 +155,12 @@ class _Pipes:
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             pass  # it says no more
 
-    def _parse(self, line: bytes) -> SessionMessage | None:
+    async def _parse(self, line: bytes) -> SessionMessage | None:
         if not line.strip():
             return None
         if line.lstrip()[:1] == b"{":
             try:
-                return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+                return SessionMessage(await read_message(line))
             except ValueError:
                 if (request := _request_id(line)) is not None:
                     return _failed(

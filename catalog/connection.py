@@ -8,7 +8,7 @@ answer means to `catalog.call`.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -103,6 +103,12 @@ class Connection:
     def problems(self) -> list[str]:
         """What is wrong with it or its definitions, the reason of a failed start first."""
         return self._link.problems if self._link is not None else []
+
+    @property
+    def quarantined(self) -> Mapping[str, str]:
+        """Tools it lists that are never called, with the reason; as last listed."""
+        listing = self._link.listing if self._link is not None else None
+        return listing.quarantined if listing is not None else {}
 
     def start(self) -> None:
         """Begin to connect unless connected, connecting, closed or waiting after a failure."""

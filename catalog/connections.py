@@ -49,6 +49,14 @@ class ConnectionReport:
     seconds: float | None
     """Of its last successful start, None before one."""
     problems: tuple[str, ...]
+    quarantined: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Tools it lists that are never called, with the reason."""
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """Everything that is wrong with it, quarantined tools too, as sentences."""
+        left_out = (f"tool {name!r} is quarantined: {reason}" for name, reason in self.quarantined.items())
+        return (*self.problems, *left_out)
 
 
 @asynccontextmanager
@@ -275,6 +283,7 @@ class Connections:
             connection.tools,
             connection.seconds_to_start,
             tuple(connection.problems),
+            connection.quarantined,
         )
 
 

@@ -18,7 +18,7 @@ import mcp_types as types
 from mcp.shared.message import SessionMessage
 
 from catalog.canonical import JsonValue
-from catalog.listing import repair_page
+from catalog.listing import Repairs, repair_page
 
 __all__ = ["NotSent", "Read", "Streams", "Transport", "Wire", "Write"]
 
@@ -52,13 +52,15 @@ class Wire:
 
     Attributes:
         ended: set once the upstream closed its side or a message could not be handed over.
-        problems: what had to be repaired, each once.
+        problems: what is wrong with it, each once.
+        repairs: what was wrong with its tools as listed last.
         legacy: whether the handshake era is spoken; known once the connection is made.
     """
 
     def __init__(self) -> None:
         self.ended = anyio.Event()
         self.problems: list[str] = []
+        self.repairs = Repairs()
         self.legacy = False
         self._asked: dict[types.RequestId, str] = {}
 
@@ -93,9 +95,7 @@ class Wire:
         result = cast("dict[str, JsonValue]", message.result)
         match self._asked.pop(message.id, None):
             case "tools/list":
-                result, problems = repair_page(result, legacy=self.legacy)
-                for problem in problems:
-                    self.note(problem)
+                result = repair_page(result, self.repairs, legacy=self.legacy)
             case "tools/call":
                 result = _repair_result(result, legacy=self.legacy)
             case _:

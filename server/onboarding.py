@@ -72,12 +72,12 @@ async def probe_servers(specs: Sequence[ServerSpec], settings: Settings) -> list
 
 
 def _probed(report: ConnectionReport) -> Probed:
-    reached = "problems" if report.problems else "ok"
+    reached = "problems" if report.findings else "ok"
     return Probed(
         name=report.name,
         status=reached if report.status == "ready" else "unreachable",
         tools=report.tools,
-        problems=report.problems,
+        problems=report.findings,
         seconds=report.seconds or 0.0,
     )
 
