@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
 import anyio.lowlevel
@@ -20,7 +20,7 @@ from catalog.canonical import JsonValue
 from catalog.errors import SchemaRejected
 from catalog.messages import MENDED_KEY
 from catalog.plain_text import plain_text
-from catalog.schema import check_schema
+from catalog.schema import check_schema, without_unusable_patterns
 from catalog.tools import Annotations, JsonSchema, Tool, ToolId
 
 __all__ = ["MAX_PAGES", "MAX_TOOLS", "Listing", "Repairs", "list_tools", "repair_page"]
@@ -211,7 +211,14 @@ class _Collected:
         if self.full:
             return
         tool = _to_tool(self.server, listed)
-        if (reason := _objection(tool)) is None:
+        reason = _objection(tool)
+        if reason is not None:
+            tool, dropped = _with_usable_patterns(tool)
+            reason = _objection(tool) if dropped else reason
+            if reason is None:
+                said = ", ".join(repr(pattern[:60]) for pattern in dropped[:3])
+                self.problems.append(f"tool {name!r}: not checked, for no engine bounds its cost: {said}")
+        if reason is None:
             self.tools[name] = tool
         else:
             self.quarantined[name] = reason
@@ -234,6 +241,14 @@ def _objection(tool: Tool) -> str | None:
         except SchemaRejected as rejected:
             return plain_text(f"{what} schema: {rejected}", 300)
     return None
+
+
+def _with_usable_patterns(tool: Tool) -> tuple[Tool, list[str]]:
+    given, dropped = without_unusable_patterns(tool.input_schema)
+    if tool.output_schema is None:
+        return replace(tool, input_schema=given), dropped
+    answered, more = without_unusable_patterns(tool.output_schema)
+    return replace(tool, input_schema=given, output_schema=answered), dropped + more
 
 
 def _to_tool(server: str, listed: types.Tool) -> Tool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, cast
 
 import anyio.to_thread
@@ -30,6 +30,8 @@ _LONE_SURROGATE: Final = re.compile(
 )
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_SCAN: Final = json.JSONDecoder()
 
 
 async def read_message(line: bytes) -> types.JSONRPCMessage:
@@ -59,13 +61,17 @@ def _message(value: JsonValue) -> types.JSONRPCMessage:
     return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
 
 
-def parse_large(text: str) -> JsonValue:
+def parse_large(text: str, window: int = _WINDOW) -> JsonValue:
     """Return the value of a JSON text, never holding the interpreter for more than a small piece of it.
+
+    Args:
+        text: all of it.
+        window: size in characters of the containers that are read in one piece.
 
     Raises:
         ValueError: the text is not JSON.
     """
-    reading = _Reading(text)
+    reading = _Reading(text, window)
     try:
         value, end = reading.value(reading.skip(0))
     except (RecursionError, StopIteration, IndexError) as error:
@@ -75,17 +81,14 @@ def parse_large(text: str) -> JsonValue:
     return value
 
 
-_SPACE: Final = re.compile(r"[ \t\n\r]*")
-_SCAN: Final = json.JSONDecoder()
-
-
 @dataclass
 class _Reading:
     """Containers larger than a window are taken apart here; smaller ones the decoder reads whole."""
 
     text: str
+    size: int
     _window: str = ""
-    _start: int = field(default=0)
+    _start: int = 0
 
     def skip(self, at: int) -> int:
         found = _SPACE.match(self.text, at)
@@ -116,7 +119,7 @@ class _Reading:
                 return value, self._start + end
 
     def _move(self, at: int) -> None:
-        self._start, self._window = at, self.text[at : at + _WINDOW]
+        self._start, self._window = at, self.text[at : at + self.size]
 
     def _array(self, at: int) -> tuple[JsonValue, int]:
         items: list[JsonValue] = []

@@ -94,18 +94,10 @@ async def listing(defect: str) -> Listing:
 @pytest.mark.anyio
 async def test_malformed_definitions_do_not_hide_the_good_ones() -> None:
     found = await listing("malformed_tools")
-    names = ["good", "empty_schema", "no_schema", "null_schema", "array_output"]
+    names = ["good", "empty_schema", "no_schema", "null_schema", "array_output", "odd_hints"]
     assert [tool.id.tool for tool in found.tools] == names
     assert found.quarantined == {"array_input": "its input schema describes no object"}
     assert "tool 'good' is listed twice; the first definition counts" in found.problems
-
-
-@pytest.mark.anyio
-async def test_hostile_schemas_are_quarantined_tool_by_tool() -> None:
-    found = await listing("hostile_schemas")
-    assert [tool.id.tool for tool in found.tools] == ["good"]
-    assert set(found.quarantined) == {"remote", "exponential", "nonsense"}
-    assert all(reason.startswith("output schema: ") for reason in found.quarantined.values())
 
 
 @pytest.mark.anyio
