@@ -97,6 +97,7 @@ def remember_tools(probed: Sequence[Probed], settings: Settings) -> None:
         kept = {tool.id: tool for tool in store.snapshot() if tool.id.server not in listed}
         found = {tool.id: tool for server in probed for tool in server.tools}
         store.save_snapshot(Snapshot(MappingProxyType({**kept, **found})), time.time())
+        store.check_contracts({tool.id: tool.contract_hash for tool in found.values()})
     finally:
         store.close()
 

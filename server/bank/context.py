@@ -14,6 +14,7 @@ from catalog.connections import Connections
 from catalog.effects import EffectTable
 from catalog.search import ToolIndex
 from catalog.tools import Snapshot, Tool
+from server.bank.noticing import ToolNotes
 from server.execution.consent import Consent
 from server.execution.episode import Episode
 from server.execution.options import RunOptions
@@ -35,7 +36,6 @@ class _Seen:
     """Tools as this process knows them: which servers were listed, what was read from the store."""
 
     listed: set[str] = field(default_factory=set[str])
-    saved: dict[str, tuple[Tool, ...]] = field(default_factory=dict[str, tuple[Tool, ...]])
     stored: Snapshot | None = None
     index: ToolIndex | None = None
     indexed: tuple[Tool, ...] = ()
@@ -60,6 +60,13 @@ class Context:
     memoise: bool = True
     """Whether equal answers of free tools stand in for calls; off only to measure what that saves."""
     _seen: _Seen = field(default_factory=_Seen)
+    notes: ToolNotes = field(default_factory=ToolNotes)
+    """What was noticed about tools: their changes, and who is told of them."""
+
+    @property
+    def effects(self) -> EffectTable:
+        """Effect classes as configured; unknown for tools that have changed since they were given."""
+        return replace(self.config.effects, changed=self.notes.changed(self.store))
 
     def serving(self, consent: Consent | None, progress: ProgressListener | None) -> Context:
         """Return the context with a client's own consent and progress, where it has any."""
@@ -77,7 +84,7 @@ class Context:
             self.progress(Progress("connect", f"connecting to {', '.join(sorted(missing))}"))
             await self.connections.snapshot(servers=missing)
             self._seen.listed.update(name for name in missing if self.is_ready(name))
-        self._save_tools(wanted)
+        self.note_tools(wanted)
         return self.known()
 
     def is_ready(self, server: str) -> bool:
@@ -110,7 +117,7 @@ class Context:
         """Return a new episode over the shared connections."""
         return Episode(
             self.connections,
-            effects or self.config.effects,
+            effects or self.effects,
             snapshot,
             self.consent,
             self.principal,
@@ -138,15 +145,15 @@ class Context:
         skill = self.store.version(name, version)
         return skill.workflow if skill is not None and skill.state not in UNUSABLE else None
 
-    def _save_tools(self, servers: Iterable[str]) -> None:
-        """Keep what servers list now, where it differs from what was kept last."""
+    def changes_of(self, server: str) -> tuple[str, ...]:
+        """Return in words what changed about a server's tools since this process began."""
+        return self.notes.told_of(server)
+
+    def note_tools(self, servers: Iterable[str]) -> None:
+        """Take up what connected servers list now, and tell of it where it differs from before."""
         known = self.connections.known
-        listed = {server: known.of_server(server) for server in servers if server in known.servers}
-        changed = {s: tools for s, tools in listed.items() if self._seen.saved.get(s) != tools}
-        if changed:
-            snapshot = Snapshot.of(*(tool for tools in changed.values() for tool in tools))
-            self.store.save_snapshot(snapshot, self.clock())
-            self._seen.saved.update(changed)
+        listed = {server: known.of_server(server) for server in servers if self.is_ready(server)}
+        self.notes.note(listed, self.store, self.clock())
 
 
 def allowing(effects: EffectTable, allow: Sequence[str]) -> EffectTable:

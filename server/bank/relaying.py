@@ -1,4 +1,4 @@
-"""The upstream side of the bank: finding and calling single tools, and how the servers are."""
+"""The upstream side of the bank: finding and calling single tools, and what they are taken for."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from fnmatch import fnmatchcase
 
 from pydantic import JsonValue
 
-from catalog.connections import ConnectionReport
-from catalog.effects import Effect
 from catalog.result import CallOutcome
 from catalog.tools import ToolId
 from server.bank.context import Context
 from server.bank.traces import keep_call
-from server.reports import DoctorReport, EffectsReport, ServerReport, ToolEffect, ToolHit
+from server.reports import EffectsReport, ToolEffect, ToolHit
 
-__all__ = ["TRACE_META_KEY", "UpstreamProgress", "call_tool", "doctor", "find_tools", "list_effects"]
+__all__ = [
+    "TRACE_META_KEY",
+    "UpstreamProgress",
+    "call_tool",
+    "find_tools",
+    "list_effects",
+    "recheck_effects",
+]
 
 TRACE_META_KEY = "io.skillbank/trace"
 """Key of the trace id in the `meta` of a relayed outcome."""
@@ -27,6 +32,7 @@ UpstreamProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 async def find_tools(query: str, limit: int, context: Context) -> list[ToolHit]:
     """Return the tools of all configured servers that fit a query, best first."""
     await context.snapshot()
+    effects = context.effects
     return [
         ToolHit(
             server=hit.tool.id.server,
@@ -35,7 +41,7 @@ async def find_tools(query: str, limit: int, context: Context) -> list[ToolHit]:
             score=hit.score,
             input_schema=hit.tool.input_schema,
             output_schema=hit.tool.output_schema,
-            effect=context.config.effects.effect(hit.tool.id),
+            effect=effects.effect(hit.tool.id),
         )
         for hit in context.tool_index().search(query, limit)
     ]
@@ -53,40 +59,9 @@ async def call_tool(
     return replace(outcome, meta={**outcome.meta, TRACE_META_KEY: trace.id})
 
 
-async def doctor(context: Context) -> DoctorReport:
-    """Connect to every configured server and say how it is."""
-    await context.snapshot()
-    reports = [_server(report, context) for report in context.connections.reports()]
-    nothing = "no server is configured: `skillbank add NAME -- COMMAND` or `skillbank init`"
-    return DoctorReport(
-        servers=tuple(reports),
-        config=str(context.config_path),
-        store=str(context.store_path),
-        problems=(*context.config.problems, *(() if reports else (nothing,))),
-    )
-
-
-def _server(report: ConnectionReport, context: Context) -> ServerReport:
-    effects = context.config.effects
-    classes = [effects.effect(tool.id) for tool in report.tools]
-    fine = "problems" if report.problems else "ok"
-    is_disabled = report.status == "disabled"
-    return ServerReport(
-        name=report.name,
-        status="ok" if is_disabled else fine if report.status == "ready" else "unreachable",
-        transport=report.transport,
-        era=report.era,
-        tools=len(report.tools),
-        seconds=report.seconds or 0.0,
-        problems=("disabled in the configuration",) if is_disabled else report.problems,
-        reset=effects.reset_mode(report.name),
-        classified=sum(effect is not Effect.UNKNOWN for effect in classes),
-    )
-
-
 def list_effects(context: Context) -> EffectsReport:
     """Return the effect class of every known tool with where it comes from."""
-    table = context.config.effects
+    table = context.effects
     found = [
         ToolEffect(
             server=tool.id.server,
@@ -100,6 +75,8 @@ def list_effects(context: Context) -> EffectsReport:
 
 
 def _why(tool: ToolId, context: Context) -> str:
+    if tool in context.effects.changed:
+        return f"it changed since its class was set: `skillbank effects set {tool} CLASS`"
     patterns = context.config.effects.effects.get(tool.server, {})
     if tool.tool in patterns:
         return "configured by name"
@@ -107,3 +84,11 @@ def _why(tool: ToolId, context: Context) -> str:
     if matching:
         return f"configured by the pattern {max(matching, key=len)!r}"
     return f"not classified: `skillbank effects set {tool} CLASS`"
+
+
+def recheck_effects(server: str, pattern: str, context: Context) -> tuple[str, ...]:
+    """Take the known tools of a server that fit a pattern as looked at now; return those that had changed."""
+    meant = [t for t in context.known().of_server(server) if fnmatchcase(t.id.tool, pattern)]
+    changed = context.effects.changed
+    context.notes.recheck(meant, context.store)
+    return tuple(tool.id.tool for tool in meant if tool.id in changed)

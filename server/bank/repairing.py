@@ -50,7 +50,7 @@ async def repair_document(document: object, request: RepairRequest, context: Con
         workflow = parse_workflow(document)
     except MalformedWorkflow as error:
         return Repaired(_unreadable(error))
-    effects = allowing(context.config.effects, request.allow)
+    effects = allowing(context.effects, request.allow)
     wrong = input_faults(workflow, request.inputs)
     if spent := spent_at_once(request.budget):
         faults = [*wrong, *static_faults(workflow, context.known(), context)]

@@ -186,7 +186,7 @@ async def run_document(
         workflow = parse_workflow(document)
     except MalformedWorkflow as error:
         return RunReport(status="failed", outputs=None, faults=tuple(error.faults))
-    effects = allowing(context.config.effects, allow)
+    effects = allowing(context.effects, allow)
     snapshot = await context.snapshot(servers_of(workflow, context))
     faults = [*input_faults(workflow, inputs), *connected_faults(workflow, snapshot, context)]
     if faults:

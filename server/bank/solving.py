@@ -42,7 +42,7 @@ async def solve_task(
     """
     started = anyio.current_time()
     snapshot = context.known() if spent_at_once(request.budget) else await context.snapshot()
-    effects = allowing(context.config.effects, request.allow)
+    effects = allowing(context.effects, request.allow)
     world = World(task, request.inputs, snapshot, effects, context.tool_index())
     plans = plan_deterministically(world, wanted_outputs(request.checks))
     if not plans:

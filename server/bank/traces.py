@@ -56,7 +56,7 @@ def _step(tool: ToolId, arguments: dict[str, JsonValue], outcome: CallOutcome, c
         arguments=recorder.values(arguments),
         outcome="failed",
         seconds=outcome.seconds,
-        effect=context.config.effects.effect(tool),
+        effect=context.effects.effect(tool),
     )
     if isinstance(outcome, CallSuccess):
         return step.model_copy(update={"outcome": "succeeded", **_kept(outcome.output, context)})
