@@ -19,7 +19,7 @@ from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
 from pydantic import JsonValue, ValidationError
 
-from catalog.call import classify
+from catalog.call import classify, classify_large
 from catalog.link import Era, Link, OpenTransport
 from catalog.result import CallFailure, CallOutcome, FailureKind, RanUpstream
 from catalog.tools import Tool
@@ -204,7 +204,7 @@ class Connection:
             return classify(error, self._tool(call.tool), call.seconds)
         finally:
             link.in_flight -= 1
-        return classify(answer, self._tool(call.tool), call.seconds)
+        return await classify_large(answer, self._tool(call.tool), call.seconds)
 
     def _tool(self, name: str) -> Tool | None:
         return next((tool for tool in self.tools if tool.id.tool == name), None)

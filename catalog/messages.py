@@ -47,7 +47,7 @@ async def read_message(line: bytes) -> types.JSONRPCMessage:
 
 def _read(line: bytes) -> types.JSONRPCMessage:
     try:
-        if len(line) <= LARGE_BYTES or _LONE_SURROGATE.search(line) is not None:
+        if len(line) <= LARGE_BYTES or _has_lone_surrogate(line):
             return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         return _message(parse_large(line.decode()))
     except ValueError:
@@ -55,6 +55,11 @@ def _read(line: bytes) -> types.JSONRPCMessage:
         if mended is None:
             raise
         return _message(mended)
+
+
+def _has_lone_surrogate(line: bytes) -> bool:
+    has_any = b"\\ud" in line or b"\\uD" in line  # what most lines have not is looked for first
+    return has_any and _LONE_SURROGATE.search(line) is not None
 
 
 def _message(value: JsonValue) -> types.JSONRPCMessage:

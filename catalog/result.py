@@ -56,6 +56,8 @@ class CallSuccess:
     seconds: float
     has_structured: bool = True
     meta: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    large_bytes: int | None = None
+    """Rough size of an answer that is too large to be handled on the event loop, None for any other."""
 
     @property
     def output(self) -> JsonValue:
@@ -81,6 +83,8 @@ class CallFailure:
     structured: JsonValue = None
     has_structured: bool = False
     meta: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    large_bytes: int | None = None
+    """As of a success."""
 
 
 CallOutcome = CallSuccess | CallFailure

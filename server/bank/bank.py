@@ -232,6 +232,18 @@ class Bank:
         """Return the usable tools of one server as last listed, ordered by name."""
         return health.list_server_tools(server, self.context)
 
+    async def preview(self, value: JsonValue) -> JsonValue:
+        """Return a value as a client is shown it: one over a megabyte as digest, size and preview."""
+        return await relaying.preview(value, self.context)
+
+    def kept_value(self, digest: str) -> bytes:
+        """Return the JSON of a value that is kept under its digest.
+
+        Raises:
+            LookupError: none is.
+        """
+        return relaying.kept_value(digest, self.context)
+
     async def list_effects(self) -> EffectsReport:
         """Return the effect class of every known tool with where it comes from."""
         return relaying.list_effects(self.context)

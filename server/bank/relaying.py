@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 
 from pydantic import JsonValue
 
-from catalog.result import CallOutcome
+from catalog.result import CallFailure, CallOutcome
+from catalog.size import is_large
 from catalog.tools import ToolId
 from server.bank.context import Context
 from server.bank.traces import keep_call
@@ -19,7 +20,9 @@ __all__ = [
     "UpstreamProgress",
     "call_tool",
     "find_tools",
+    "kept_value",
     "list_effects",
+    "preview",
     "recheck_effects",
 ]
 
@@ -52,11 +55,37 @@ async def call_tool(
 ) -> CallOutcome:
     """Relay one call and keep it as a trace of one step; the outcome's meta names the trace.
 
-    A client's own call always runs: its approval governs (`CONTRACTS`, Effects).
+    A client's own call always runs: its approval governs (`CONTRACTS`, Effects). Of an answer over a
+    megabyte the outcome holds what the trace does: digest, size and preview.
     """
     outcome = await context.connections.call(tool, dict(arguments), progress=progress)
-    trace = keep_call(tool, dict(arguments), outcome, context)
-    return replace(outcome, meta={**outcome.meta, TRACE_META_KEY: trace.id})
+    trace = await keep_call(tool, dict(arguments), outcome, context)
+    meta = {**outcome.meta, TRACE_META_KEY: trace.id}
+    if outcome.large_bytes is None:
+        return replace(outcome, meta=meta)
+    if isinstance(outcome, CallFailure):
+        return replace(outcome, content=[], structured=None, has_structured=False, meta=meta)
+    (step,) = trace.steps
+    return replace(outcome, structured=step.output, has_structured=True, content=[], meta=meta)
+
+
+async def preview(value: JsonValue, context: Context) -> JsonValue:
+    """Return a value as a client is shown it: one over a megabyte as digest, size and preview."""
+    return (await context.recorder.large_value(value)).value if is_large(value) else value
+
+
+def kept_value(digest: str, context: Context) -> bytes:
+    """Return the canonical JSON of a value that is kept under its digest.
+
+    Raises:
+        LookupError: none is, or its file is not what its name says.
+    """
+    if context.spill is None:
+        raise LookupError("no values are kept")
+    try:
+        return context.spill.read(digest)
+    except (FileNotFoundError, ValueError) as error:
+        raise LookupError(str(error)) from error
 
 
 def list_effects(context: Context) -> EffectsReport:

@@ -84,7 +84,7 @@ async def search_from(workflow: Workflow, evaluator: Evaluator, budget: Budget, 
         faults = static_faults(workflow, evaluator.world.snapshot, context)
         return Repaired(checked_only(workflow, faults, "seconds"))
     trace = _keep_trace(result, context)
-    report = _report(result, evaluator, trace, context)
+    report = await _report(result, evaluator, trace, context)
     report = report.model_copy(update={"seconds": anyio.current_time() - started})
     return Repaired(report, _run_of(result, evaluator.world, report.status))
 
@@ -132,7 +132,7 @@ def _run_of(result: SearchResult, world: World, status: Status) -> VerifiedRun |
     )
 
 
-def _report(
+async def _report(
     result: SearchResult, evaluator: Evaluator, trace: Trace | None, context: Context
 ) -> RepairReport:
     best, base = result.best, result.base
@@ -140,7 +140,7 @@ def _report(
     is_sound = best.evaluation.verdict is not None and best.evaluation.status != "static_faults"
     return RepairReport(
         status=trace.status if trace and is_sound else "failed",
-        outputs=shown_outputs(best.evaluation.result, context),
+        outputs=await shown_outputs(best.evaluation.result, context),
         workflow=best.candidate.workflow.to_json(),
         edits=best.candidate.edits,
         faults=tuple(redacted(fault) for fault in best.evaluation.faults),

@@ -171,7 +171,7 @@ async def execute(planned: Planned, episode: Episode, snapshot: Snapshot, contex
     verdict = verify(run, planned.workflow, with_defaults(planned.workflow, planned.inputs), planned.checks)
     trace = judged_trace(run.trace, verdict, context)
     context.store.add_trace(trace)
-    return Executed(trace, shown_outputs(run.result, context))
+    return Executed(trace, await shown_outputs(run.result, context))
 
 
 async def run_document(
