@@ -44,13 +44,17 @@ class _Pair(click.ParamType[tuple[str, str]]):
 @click.command()
 @session_command
 def doctor(session: Session) -> int:
-    """Connect to every configured server and say how it is: reachable, tools, time, problems.
+    """Connect to every configured server and say how it is.
 
-    Exit code 1 when any of them, or the configuration, is not well.
+    Of each: protocol, start time, tools, those quarantined and why, how many say what they do, what a
+    strict host would refuse, changes, the latest calls that failed by the server. Exit code 1 when any
+    of them, or the configuration, is not well; what strict hosts refuse does not count.
     """
     report = session.with_bank(lambda bank: bank.doctor())
     session.show(report, render_doctor)
-    return 0 if all(server.status == "ok" for server in report.servers) and not report.problems else 1
+    return (
+        0 if all(server.status in ("ok", "idle") for server in report.servers) and not report.problems else 1
+    )
 
 
 @click.command()
