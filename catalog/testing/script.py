@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from catalog.tools import JsonSchema
 
-__all__ = ["Answer", "CallLog", "LoggedCall", "Refuse", "Reply", "ScriptedTool", "Vanish"]
+__all__ = ["Answer", "CallLog", "LoggedCall", "Refuse", "Reply", "Respond", "ScriptedTool", "Vanish"]
 
 
 @dataclass(frozen=True, slots=True)
