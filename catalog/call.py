@@ -26,13 +26,16 @@ from catalog.schema import is_valid, problems
 from catalog.size import LARGE_BYTES, rough_size
 from catalog.tools import Tool
 
-__all__ = ["MESSAGE_LIMIT", "TOO_LARGE", "classify", "classify_large"]
+__all__ = ["MESSAGE_LIMIT", "OVER_BOUND", "TOO_LARGE", "classify", "classify_large"]
 
 MESSAGE_LIMIT = 2_000
 """Characters of a server's own words that are kept in a failure."""
 
 TOO_LARGE = -31_000
 """JSON-RPC code under which `catalog.transport` reports an answer over its size bound."""
+
+OVER_BOUND = "the answer is over the limit"
+"""How an answer over the size bound is said, whatever the transport."""
 
 _BLANKET_HTTP_ERROR = "Server returned an error response"
 
@@ -183,7 +186,7 @@ def _classify_protocol_error(error: MCPError, tool: Tool | None) -> tuple[Failur
             return FailureKind.SERVER_UNAVAILABLE, RanUpstream.UNSURE
         case types.REQUEST_TIMEOUT:
             return FailureKind.TIMEOUT, RanUpstream.UNSURE
-        case code if code == TOO_LARGE:
+        case code if code == TOO_LARGE or (code == types.PARSE_ERROR and OVER_BOUND in error.message):
             return FailureKind.OVER_LIMIT, RanUpstream.YES
         case types.METHOD_NOT_FOUND:
             return FailureKind.UNKNOWN_TOOL, RanUpstream.NO

@@ -23,7 +23,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
-from catalog.call import TOO_LARGE
+from catalog.call import OVER_BOUND, TOO_LARGE
 from catalog.config import ServerSpec
 from catalog.errors import ServerUnavailable
 from catalog.messages import read_message
@@ -178,9 +178,7 @@ class _Pipes:
         _signal_tree(self._process.pid, signal.SIGKILL)
         if (request := _request_id(head)) is not None:
             megabytes = self._max_message_bytes / 2**20
-            await received.send(
-                _failed(request, TOO_LARGE, f"the answer is over the limit of {megabytes:g} MiB")
-            )
+            await received.send(_failed(request, TOO_LARGE, f"{OVER_BOUND} of {megabytes:g} MiB"))
 
 
 class _Lines:

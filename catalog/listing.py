@@ -86,13 +86,23 @@ def repair_page(page: dict[str, JsonValue], repairs: Repairs, *, legacy: bool) -
     changed: dict[str, JsonValue] = {**page, "tools": cast("JsonValue", repaired)}
     if not isinstance(changed.get("nextCursor"), str):
         changed.pop("nextCursor", None)
-    if not _is_count(changed.get("ttlMs")):
-        changed.pop("ttlMs", None)
+    _repair_frame(changed, legacy=legacy)
     meta = changed.get("_meta")
     if isinstance(meta, dict) and isinstance(mended := meta.get(MENDED_KEY), list):
         for reason in mended:
             repairs.note(f"the text of its tool list was mended: {reason}")
     return changed
+
+
+def _repair_frame(page: dict[str, JsonValue], *, legacy: bool) -> None:
+    """Give a page of the newer era what its results must carry; without it the page would be refused."""
+    if not _is_count(page.get("ttlMs")):
+        page.pop("ttlMs", None)
+    if not legacy:
+        page.setdefault("ttlMs", 0)
+        page.setdefault("resultType", "complete")
+        if page.get("cacheScope") not in ("private", "public"):
+            page["cacheScope"] = "private"
 
 
 def _is_count(value: JsonValue) -> bool:

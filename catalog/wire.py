@@ -17,6 +17,7 @@ import anyio
 import mcp_types as types
 from mcp.shared.message import SessionMessage
 
+from catalog.call import OVER_BOUND, TOO_LARGE
 from catalog.canonical import JsonValue
 from catalog.listing import Repairs, repair_page
 
@@ -90,6 +91,9 @@ class Wire:
         message = item.message
         if isinstance(message, types.JSONRPCError) and message.id is not None:
             self._asked.pop(message.id, None)
+            if _is_event_too_large(message.error):
+                error = types.ErrorData(code=TOO_LARGE, message=f"{OVER_BOUND}: {message.error.message}")
+                return SessionMessage(message.model_copy(update={"error": error}), metadata=item.metadata)
         if not isinstance(message, types.JSONRPCResponse):
             return item
         result = cast("dict[str, JsonValue]", message.result)
@@ -103,6 +107,11 @@ class Wire:
         return SessionMessage(message.model_copy(update={"result": result}), metadata=item.metadata)
 
 
+def _is_event_too_large(error: types.ErrorData) -> bool:
+    """Whether the client library gave up an answer for its size, which it says as a closed connection."""
+    return error.code == types.CONNECTION_CLOSED and "Server-sent event exceeded" in error.message
+
+
 def _repair_result(result: dict[str, JsonValue], *, legacy: bool) -> dict[str, JsonValue]:
     """Return a tool's result with unreadable content blocks as text; nothing it says is lost."""
     content = result.get("content")
@@ -111,6 +120,8 @@ def _repair_result(result: dict[str, JsonValue], *, legacy: bool) -> dict[str, J
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     repaired: list[JsonValue] = [block if _is_readable(block) else _as_text(block) for block in blocks]
     changed: dict[str, JsonValue] = {**result, "content": repaired}
+    if not legacy:
+        changed.setdefault("resultType", "complete")
     if legacy and "structuredContent" in changed and not isinstance(changed["structuredContent"], dict):
         structured = changed.pop("structuredContent")
         if structured is not None and not repaired:

@@ -1,7 +1,8 @@
-"""A bare tool server of the handshake era with one named protocol defect.
+"""A bare tool server of either era with one named protocol defect.
 
 Standard library only and run by path, so that it starts in a few hundredths of a second:
-`python -P defects.py DEFECT [LOG]`. Each start and each call that arrives is a line of JSON in LOG.
+`python -P defects.py DEFECT[@modern] [LOG]`, else of the handshake era. Each start and each call
+that arrives is a line of JSON in LOG.
 """
 
 from __future__ import annotations
@@ -53,9 +54,12 @@ DEFECTS = {
 }
 
 
-def defect_command(defect: str, log: Path | None = None) -> tuple[str, tuple[str, ...]]:
+def defect_command(
+    defect: str, log: Path | None = None, *, modern: bool = False
+) -> tuple[str, tuple[str, ...]]:
     """Return command and arguments that start a server with this defect."""
-    return sys.executable, ("-P", __file__, defect, *([str(log)] if log is not None else []))
+    named = f"{defect}@modern" if modern else defect
+    return sys.executable, ("-P", __file__, named, *([str(log)] if log is not None else []))
 
 
 def read_log(log: Path) -> list[Message]:
@@ -64,8 +68,9 @@ def read_log(log: Path) -> list[Message]:
 
 
 class _Server:
-    def __init__(self, defect: str, log: Path | None) -> None:
+    def __init__(self, defect: str, log: Path | None, *, modern: bool) -> None:
         self.defect = defect
+        self.modern = modern
         self.log = log
         self.calls = 0
 
@@ -96,6 +101,9 @@ class _Server:
 
     def answer(self, message: Message) -> None:
         match message["method"]:
+            case "server/discover" if self.modern:
+                version = _UNKNOWN_REVISION if self.defect == "wrong_protocol" else "2026-07-28"
+                self.result(message, {"supportedVersions": [version], "capabilities": {"tools": {}}})
             case "initialize":
                 self.result(
                     message,
@@ -177,6 +185,8 @@ class _Server:
         return self.result(message, good)
 
     def result(self, message: Message, result: Message) -> None:
+        if self.modern:
+            result = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **result}
         self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
     def error(self, message: Message, code: int, text: str) -> None:
@@ -343,10 +353,11 @@ def _is_first_life(log: Path | None) -> bool:
 
 def main(arguments: list[str]) -> None:
     """Serve on standard input and output with the defect that is named first."""
-    defect = arguments[0]
+    defect, _, era = arguments[0].partition("@")
     if defect not in DEFECTS:
         raise SystemExit(f"unknown defect {defect!r}; known: {', '.join(DEFECTS)}")
-    _Server(defect, Path(arguments[1]) if len(arguments) > 1 else None).run()
+    log = Path(arguments[1]) if len(arguments) > 1 else None
+    _Server(defect, log, modern=era == "modern").run()
 
 
 if __name__ == "__main__":

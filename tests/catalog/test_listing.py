@@ -15,6 +15,7 @@ from catalog.transport import LastWords, open_transport
 from catalog.wire import Wire
 
 OBJECT: dict[str, Any] = {"type": "object"}
+FRAME: dict[str, Any] = {"ttlMs": 0, "resultType": "complete", "cacheScope": "private"}
 
 
 @pytest.mark.parametrize(
@@ -71,14 +72,14 @@ def test_a_definition_is_repaired_or_left_out(raw: Any, repaired: Any, problem: 
 def test_the_newer_era_may_declare_outputs_that_are_no_objects() -> None:
     raw: Any = {"name": "t", "inputSchema": OBJECT, "outputSchema": {"type": "array"}}
     repairs = Repairs()
-    assert repair_page({"tools": [raw]}, repairs, legacy=False) == {"tools": [raw]}
+    assert repair_page({"tools": [raw]}, repairs, legacy=False) == {"tools": [raw], **FRAME}
     assert repairs == Repairs()
 
 
 @pytest.mark.parametrize("page", [{}, {"tools": None}, {"tools": {"a": 1}, "nextCursor": 5, "ttlMs": "soon"}])
 def test_a_list_that_is_none_is_an_empty_one(page: dict[str, Any]) -> None:
     repairs = Repairs()
-    assert repair_page(page, repairs, legacy=False) == {"tools": []}
+    assert repair_page(page, repairs, legacy=False) == {"tools": [], **FRAME}
     assert repairs.problems == ["the tool list is no list"]
 
 
