@@ -89,6 +89,8 @@ class FakeBank:
     skills: dict[str, Skill] = field(
         default_factory=lambda: {name: skill(name) for name in ("double", "broken", "wrong", "crash")}
     )
+    called: list[str] = field(default_factory=list)
+    """Names of the skills that were called."""
     changes: int = 0
     cancelled: int = 0
     sent: list[JsonValue] = field(default_factory=list)
@@ -116,6 +118,7 @@ class FakeBank:
         del version, consent
         if name not in self.skills:
             raise UnknownSkill(f"no skill {name!r}")
+        self.called.append(name)
         if progress is not None:
             progress(Progress(stage="run", message="twice", calls=1))
         if name == "crash":

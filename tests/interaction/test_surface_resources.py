@@ -8,9 +8,11 @@ from contextlib import AbstractAsyncContextManager
 
 import mcp.types as types
 import pytest
-from fake_bank import KEPT
+from fake_bank import KEPT, FakeBank, skill
 from mcp import Client, MCPError
 
+from catalog.names import NAME_PATTERN
+from server.surface import BUILTIN_NAMES
 from server.surface.resources import PART_CHARACTERS
 
 pytestmark = pytest.mark.anyio
@@ -71,3 +73,17 @@ async def test_an_address_with_nothing_there_is_a_protocol_error(in_process: Con
         with pytest.raises(MCPError, match="Resource not found") as refused:
             await client.read_resource(uri)
     assert refused.value.code == types.INVALID_PARAMS
+
+
+async def test_every_listed_name_is_callable_and_means_one_skill(in_process: Connect, bank: FakeBank):
+    odd = [*BUILTIN_NAMES, *(f"skill__{name}" for name in BUILTIN_NAMES), "a" * 40, "skill__", "x__y__z"]
+    bank.skills = {name: skill(name) for name in odd}
+    async with in_process() as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        results = [await client.call_tool(name, {"value": 2}) for name in names if name not in BUILTIN_NAMES]
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await client.call_tool("skill__nothing", {})
+    assert all(NAME_PATTERN.fullmatch(name) and len(name) <= 40 for name in names)
+    assert len(set(names)) == len(names) == len(BUILTIN_NAMES) + len(odd)
+    assert [result.structured_content for result in results] == [{"doubled": 4.0}] * len(odd)
+    assert sorted(bank.called) == sorted(odd)
