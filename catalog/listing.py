@@ -140,7 +140,9 @@ def _repair_annotations(name: str, annotations: JsonValue, repairs: Repairs) -> 
     if not isinstance(annotations, dict):
         repairs.of_tool(name, "its annotations are no object and were dropped")
         return {}
-    kept = {k: v for k, v in annotations.items() if isinstance(v, str if k == "title" else bool)}
+    kept: dict[str, JsonValue] = {
+        k: v for k, v in annotations.items() if isinstance(v, str if k == "title" else bool)
+    }
     if dropped := [k for k, v in annotations.items() if k not in kept and v is not None]:
         repairs.of_tool(name, f"annotations of the wrong type were dropped: {', '.join(dropped)}")
     return kept
