@@ -50,7 +50,10 @@ async def classify_large(
 
 
 def _classify_whole(answer: types.CallToolResult, tool: Tool | None, seconds: float) -> CallOutcome:
-    return replace(classify(answer, tool, seconds), large_bytes=_size(answer, None))
+    outcome, size = classify(answer, tool, seconds), _size(answer, None)
+    if isinstance(outcome, CallFailure):
+        return replace(outcome, large_bytes=size)
+    return replace(outcome, large_bytes=size, large_output=outcome.output)
 
 
 def _size(answer: types.CallToolResult, enough: int | None) -> int:

@@ -8,30 +8,25 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Final, cast
 
 import anyio.to_thread
 import mcp_types as types
 
 from catalog.canonical import JsonValue
+from catalog.large_json import LARGE_TEXT, parse_large
 
-__all__ = ["LARGE_BYTES", "MENDED_KEY", "parse_large", "read_message"]
+__all__ = ["MENDED_KEY", "read_message"]
 
-LARGE_BYTES: Final = 512 * 1024
-"""Lines up to here are read at once, which takes a few milliseconds."""
 MENDED_KEY: Final = "io.skillbank/mended"
 """Key in the `_meta` of a mended tool list: what was wrong with its text."""
 
-_WINDOW: Final = 128 * 1024
 _MAX_DEPTH: Final = 250
 _LONE_SURROGATE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_SPACE: Final = re.compile(r"[ \t\n\r]*")
-_SCAN: Final = json.JSONDecoder()
 
 
 async def read_message(line: bytes) -> types.JSONRPCMessage:
@@ -40,14 +35,14 @@ async def read_message(line: bytes) -> types.JSONRPCMessage:
     Raises:
         ValueError: it holds none.
     """
-    if len(line) <= LARGE_BYTES:
+    if len(line) <= LARGE_TEXT:
         return _read(line)
     return await anyio.to_thread.run_sync(_read, line, abandon_on_cancel=True)
 
 
 def _read(line: bytes) -> types.JSONRPCMessage:
     try:
-        if len(line) <= LARGE_BYTES or _has_lone_surrogate(line):
+        if len(line) <= LARGE_TEXT or _has_lone_surrogate(line):
             return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         return _message(parse_large(line.decode()))
     except ValueError:
@@ -64,100 +59,6 @@ def _has_lone_surrogate(line: bytes) -> bool:
 
 def _message(value: JsonValue) -> types.JSONRPCMessage:
     return types.jsonrpc_message_adapter.validate_python(value, by_name=False)
-
-
-def parse_large(text: str, window: int = _WINDOW) -> JsonValue:
-    """Return the value of a JSON text, never holding the interpreter for more than a small piece of it.
-
-    Args:
-        text: all of it.
-        window: size in characters of the containers that are read in one piece.
-
-    Raises:
-        ValueError: the text is not JSON.
-    """
-    reading = _Reading(text, window)
-    try:
-        value, end = reading.value(reading.skip(0))
-    except (RecursionError, StopIteration, IndexError) as error:
-        raise ValueError(f"not JSON: {type(error).__name__}") from error
-    if reading.skip(end) != len(text):
-        raise ValueError(f"more than one JSON value: the first ends at character {end}")
-    return value
-
-
-@dataclass
-class _Reading:
-    """Containers larger than a window are taken apart here; smaller ones the decoder reads whole."""
-
-    text: str
-    size: int
-    _window: str = ""
-    _start: int = 0
-
-    def skip(self, at: int) -> int:
-        found = _SPACE.match(self.text, at)
-        return found.end() if found is not None else at
-
-    def value(self, at: int) -> tuple[JsonValue, int]:
-        match self.text[at]:
-            case "{":
-                return self._object(at)
-            case "[":
-                return self._array(at)
-            case _:
-                return cast("tuple[JsonValue, int]", _SCAN.raw_decode(self.text, at))
-
-    def _part(self, at: int) -> tuple[JsonValue, int]:
-        if self.text[at] not in "{[":
-            return self.value(at)
-        if not 0 <= at - self._start < len(self._window):
-            self._move(at)
-        while True:
-            try:
-                value, end = cast("tuple[JsonValue, int]", _SCAN.raw_decode(self._window, at - self._start))
-            except (ValueError, RecursionError):  # cut off by the window, or broken, which `value` finds
-                if self._start == at:
-                    return self.value(at)
-                self._move(at)
-            else:
-                return value, self._start + end
-
-    def _move(self, at: int) -> None:
-        self._start, self._window = at, self.text[at : at + self.size]
-
-    def _array(self, at: int) -> tuple[JsonValue, int]:
-        items: list[JsonValue] = []
-        at = self.skip(at + 1)
-        if self.text[at] == "]":
-            return items, at + 1
-        while True:
-            item, at = self._part(at)
-            items.append(item)
-            at = self.skip(at)
-            if self.text[at] == "]":
-                return items, at + 1
-            at = self._after(",", at)
-
-    def _object(self, at: int) -> tuple[JsonValue, int]:
-        members: dict[str, JsonValue] = {}
-        at = self.skip(at + 1)
-        if self.text[at] == "}":
-            return members, at + 1
-        while True:
-            key, at = self.value(at)
-            if not isinstance(key, str):
-                raise ValueError(f"a key is no string at character {at}")
-            members[key], at = self._part(self._after(":", self.skip(at)))
-            at = self.skip(at)
-            if self.text[at] == "}":
-                return members, at + 1
-            at = self._after(",", at)
-
-    def _after(self, mark: str, at: int) -> int:
-        if self.text[at] != mark:
-            raise ValueError(f"{mark!r} is missing at character {at}")
-        return self.skip(at + 1)
 
 
 def _mended_list(line: bytes) -> JsonValue:

@@ -42,7 +42,7 @@ DEFECTS = {
     "repeated_cursor": "always names the same next page",
     "refuses_listing": "answers the listing with an error",
     "huge_answer": "answers with a line of the size that the call asks for",
-    "many_rows": "answers with as many rows as the call asks for, structured",
+    "many_rows": "answers with as many rows as the call asks for, structured or as text",
     "endless_line": "answers with a line that does not end",
     "bad_output": "answers structured content that does not fit its own output schema",
     "unreadable_answer": "answers with a lone surrogate",
@@ -161,7 +161,11 @@ class _Server:
                 good["content"][0]["text"] = "x" * int(message["params"]["arguments"]["bytes"])
             case "many_rows":
                 count = int(message["params"]["arguments"]["rows"])
-                good["structuredContent"] = {"rows": [{"id": n, "name": f"row {n}"} for n in range(count)]}
+                rows = {"rows": [{"id": n, "name": f"row {n}"} for n in range(count)]}
+                if message["params"]["arguments"].get("as_text"):
+                    good["content"][0]["text"] = json.dumps(rows)
+                else:
+                    good["structuredContent"] = rows
             case "odd_names" | "dialects":
                 good["content"][0]["text"] = message["params"]["name"]
             case "endless_line":

@@ -66,7 +66,8 @@ async def call_tool(
     if isinstance(outcome, CallFailure):
         return replace(outcome, content=[], structured=None, has_structured=False, meta=meta)
     (step,) = trace.steps
-    return replace(outcome, structured=step.output, has_structured=True, content=[], meta=meta)
+    shown = {"structured": step.output, "has_structured": True, "large_output": step.output}
+    return replace(outcome, content=[], meta=meta, **shown)
 
 
 async def preview(value: JsonValue, context: Context) -> JsonValue:

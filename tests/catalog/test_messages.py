@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.messages import LARGE_BYTES, MENDED_KEY, parse_large, read_message
+from catalog.large_json import LARGE_TEXT, parse_large
+from catalog.messages import MENDED_KEY, read_message
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -49,7 +50,7 @@ def answer(result: Any, **options: Any) -> bytes:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("count", [3, LARGE_BYTES // 10])
+@pytest.mark.parametrize("count", [3, LARGE_TEXT // 10])
 async def test_a_message_is_the_same_whatever_its_size(count: int) -> None:
     result = {"rows": [{"n": n, "smile": "😀"} for n in range(count)]}
     message = await read_message(answer(result))
@@ -57,7 +58,7 @@ async def test_a_message_is_the_same_whatever_its_size(count: int) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("filler", ["", "x" * LARGE_BYTES], ids=["small", "large"])
+@pytest.mark.parametrize("filler", ["", "x" * LARGE_TEXT], ids=["small", "large"])
 @pytest.mark.parametrize(
     "broken",
     [b'"\\ud800"', b'"\xff"', b"[" * 100_000 + b"]" * 100_000, b"{"],

@@ -128,9 +128,12 @@ def counting(**outputs: Any) -> dict[str, Any]:
     }
 
 
-async def test_a_later_node_has_the_full_value_and_the_trace_its_digest(opened: Connect):
+@pytest.mark.parametrize("as_text", [False, True], ids=["structured", "text"])
+async def test_a_later_node_has_the_full_value_and_the_trace_its_digest(opened: Connect, as_text: bool):
     async with opened() as (client, bank):
-        arguments = {"workflow": counting(), "inputs": {"rows": 50_000}, "detail": True}
+        document = counting()
+        document["nodes"][0]["arguments"]["as_text"] = as_text
+        arguments = {"workflow": document, "inputs": {"rows": 50_000}, "detail": True}
         result = await client.call_tool("run_workflow", arguments)
         report = result.structured_content
         assert isinstance(report, dict)
