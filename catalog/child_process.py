@@ -1,16 +1,15 @@
-"""A tool server as a child process: its three pipes, its noise, and its end as a tree.
+"""A tool server as a child process: its three pipes, its noise, and its end.
 
-The child runs in its own session and is stopped as a tree: its input is closed, and what has
-not left after a grace period is terminated, then killed. Its messages are bounded and buffered
-in linear time; lines that are no messages are counted and dropped; its error output is kept as
-a short tail for error messages. POSIX only.
+The child runs in its own session and is stopped as a tree (`catalog.process_tree`): its input is
+closed, and what has not left after a grace period is terminated, then killed. Its messages are
+bounded and buffered in linear time; lines that are no messages are counted and dropped; its error
+output is kept as a short tail for error messages. POSIX only.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,16 +17,18 @@ from typing import Final, TypeVar
 
 import anyio
 import mcp_types as types
-from anyio.abc import ByteReceiveStream, ByteSendStream, Process
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from anyio.abc import ByteReceiveStream, Process
+from anyio.streams.memory import MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
 from catalog.call import OVER_BOUND, TOO_LARGE
+from catalog.child_input import ChildInput
 from catalog.config import ServerSpec
 from catalog.errors import ServerUnavailable
 from catalog.messages import read_message
 from catalog.plain_text import plain_text
+from catalog.process_tree import MARK_VARIABLE, ProcessTree, new_mark
 from catalog.wire import Streams
 
 __all__ = ["LastWords", "open_process"]
@@ -78,47 +79,64 @@ class LastWords:
 
 @asynccontextmanager
 async def open_process(spec: ServerSpec, words: LastWords, max_message_bytes: int) -> AsyncGenerator[Streams]:
-    process = await _start(spec)
+    """Yield the message streams of a started server; its whole tree is gone when this is left."""
+    child = await _start(spec)
     received, read = anyio.create_memory_object_stream[SessionMessage | Exception](_QUEUED_MESSAGES)
-    write, outgoing = anyio.create_memory_object_stream[SessionMessage](_QUEUED_MESSAGES)
-    pipes = _Pipes(process, words, max_message_bytes)
+    pipes = _Pipes(child, words, max_message_bytes)
     async with anyio.create_task_group() as group:
         group.start_soon(pipes.read_messages, received)
-        group.start_soon(pipes.write_messages, outgoing)
         group.start_soon(pipes.read_errors)
         try:
-            yield read, write
+            yield read, child.input
         finally:
             with anyio.CancelScope(shield=True):
                 read.close()
-                write.close()
-                await _stop_tree(process)
-                words.exit_code = process.returncode
+                await _stop(child)
+                words.exit_code = child.process.returncode
             group.cancel_scope.cancel()
-    for stream in (received, read, write, outgoing):
+    for stream in (received, read):
         stream.close()
 
 
-async def _start(spec: ServerSpec) -> Process:
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A started process, the pipe to its input, and what comes of it."""
+
+    process: Process
+    input: ChildInput
+    tree: ProcessTree
+
+
+async def _start(spec: ServerSpec) -> _Child:
     if not spec.command:
         raise ServerUnavailable(spec.name, "no command is configured")
+    mark = new_mark()
+    reading, writing = os.pipe()
     try:
-        return await anyio.open_process(
+        process = await anyio.open_process(
             [spec.command, *spec.args],
+            stdin=reading,
             cwd=spec.cwd,
-            env=get_default_environment() | dict(spec.env),
+            env=get_default_environment() | dict(spec.env) | {MARK_VARIABLE: mark},
             start_new_session=True,
         )
-    except (OSError, ValueError) as error:
+    except BaseException as error:
+        os.close(writing)
+        if not isinstance(error, OSError | ValueError):
+            raise
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ServerUnavailable(spec.name, f"cannot start {spec.command!r}: {reason}") from error
+    finally:
+        os.close(reading)
+    return _Child(process, ChildInput(writing), ProcessTree(process.pid, mark))
 
 
 class _Pipes:
-    """The three pipes of one child process."""
+    """What one child process says."""
 
-    def __init__(self, process: Process, words: LastWords, max_message_bytes: int) -> None:
-        self._process = process
+    def __init__(self, child: _Child, words: LastWords, max_message_bytes: int) -> None:
+        self._process = child.process
+        self._tree = child.tree
         self._words = words
         self._max_message_bytes = max_message_bytes
 
@@ -134,18 +152,6 @@ class _Pipes:
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 pass  # the session or the process is gone, which closing `received` tells
         await _drain(_present(self._process.stdout))
-
-    async def write_messages(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        stdin: ByteSendStream = _present(self._process.stdin)
-        async with outgoing:
-            try:
-                async for item in outgoing:
-                    await stdin.send(
-                        item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-                    )
-            except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-                pass  # the process no longer reads; its output ends too, which `read_messages` tells
-        await stdin.aclose()
 
     async def read_errors(self) -> None:
         stderr = _present(self._process.stderr)
@@ -175,7 +181,8 @@ class _Pipes:
     async def _refuse(self, head: bytes, received: _Out) -> None:
         """Stop a process whose message is over the bound, failing the call it answered if that is known."""
         self._words.too_large = True
-        _signal_tree(self._process.pid, signal.SIGKILL)
+        await self._tree.look()
+        self._tree.kill()
         if (request := _request_id(head)) is not None:
             megabytes = self._max_message_bytes / 2**20
             await received.send(_failed(request, TOO_LARGE, f"{OVER_BOUND} of {megabytes:g} MiB"))
@@ -238,33 +245,20 @@ async def _drain(stdout: ByteReceiveStream) -> None:
         pass  # it says no more
 
 
-async def _stop_tree(process: Process) -> None:
-    """Let the process leave by itself, then end whatever is left of its group.
+async def _stop(child: _Child) -> None:
+    """Let the process leave by itself, then end whatever is left of its tree.
 
     The exit code is polled: `wait` also waits for the pipes, which a grandchild may hold open.
     """
-    await _present(process.stdin).aclose()
-    await _until(lambda: process.returncode is not None, _EXIT_GRACE_SECONDS)
-    if _signal_tree(process.pid, signal.SIGTERM):
-        await _until(
-            lambda: process.returncode is not None and not _signal_tree(process.pid, 0),
-            _TERMINATE_GRACE_SECONDS,
-        )
-        _signal_tree(process.pid, signal.SIGKILL)
-    await _until(lambda: process.returncode is not None, _TERMINATE_GRACE_SECONDS)
-    await process.aclose()
+    await child.tree.look()
+    await child.input.aclose()
+    await _until(lambda: child.process.returncode is not None, _EXIT_GRACE_SECONDS)
+    await child.tree.end()
+    await _until(lambda: child.process.returncode is not None, _TERMINATE_GRACE_SECONDS)
+    await child.process.aclose()
 
 
 async def _until(holds: Callable[[], bool], seconds: float) -> None:
     deadline = anyio.current_time() + seconds
     while not holds() and anyio.current_time() < deadline:
         await anyio.sleep(_POLL_SECONDS)
-
-
-def _signal_tree(leader: int, number: int) -> bool:
-    """Send a signal to the group the child leads; return whether anybody is in it."""
-    try:
-        os.killpg(leader, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True

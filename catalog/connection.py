@@ -1,7 +1,8 @@
 """One supervised upstream: started when first needed, called, reconnected, closed.
 
 At most one link is alive at a time, however many callers need it. Callers wait for the link and
-then use its client directly. Which upstreams there are belongs to `catalog.connections`; what an
+then use its client directly, so many at once and no more; a circuit keeps them from waiting for an
+upstream that is known to be of no use. Which upstreams there are belongs to `catalog.connections`; what an
 answer means to `catalog.call`.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 import anyio
 import mcp_types as types
@@ -20,7 +21,10 @@ from mcp.shared.dispatcher import ProgressFnT
 from pydantic import JsonValue, ValidationError
 
 from catalog.call import classify, classify_large
-from catalog.link import Era, Link, OpenTransport
+from catalog.circuit import Circuit, CircuitState, Dice
+from catalog.era import Era
+from catalog.http_client import NOT_DELIVERED
+from catalog.link import Link, OpenTransport
 from catalog.result import CallFailure, CallOutcome, FailureKind, RanUpstream
 from catalog.tools import Tool
 from catalog.wire import NotSent
@@ -32,9 +36,8 @@ EraMemory = dict[str, Era]
 """Which era each server was found to speak, so that only a first connection probes."""
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
-_FIRST_BACKOFF_SECONDS: Final = 0.5
-_MAX_BACKOFF_SECONDS: Final = 30.0
-_SESSION_LOST: Final = "Session terminated"
+_SESSION_LOST = "Session terminated"
+_NO_ANSWER = frozenset({FailureKind.TIMEOUT, FailureKind.SERVER_UNAVAILABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,12 @@ class Options:
     """Whether a lost upstream is started anew; False where its state would be lost unseen."""
     era: Era | None = None
     """The only era to speak, None: what the server is found to speak."""
+    parallel_calls: int = 16
+    """Calls under way at once; others wait, within their time."""
+    idle_seconds: float | None = None
+    """After how long without a call it is ended until the next one, None: never."""
+    leaves_state: Callable[[str], bool] = lambda tool: True  # noqa: ARG005  (of any tool)
+    """Whether a call of this tool may leave something that ending the upstream would lose."""
 
 
 class Connection:
@@ -66,6 +75,7 @@ class Connection:
         group: TaskGroup,
         eras: EraMemory,
         options: Options,
+        dice: Dice,
         changed: Callable[[str], None] | None = None,
     ) -> None:
         self.name = name
@@ -79,8 +89,9 @@ class Connection:
         self._changed = changed
         self._link: Link | None = None
         self._closed = False
-        self._failures = 0
-        self._retry_at = 0.0
+        self._distrusts_era = False
+        self._circuit = Circuit(anyio.current_time, dice)
+        self._slots = anyio.Semaphore(options.parallel_calls)
 
     @property
     def status(self) -> Status:
@@ -88,7 +99,7 @@ class Connection:
         link = self._link
         if self._closed:
             return "closed"
-        if link is None:
+        if link is None or (link.is_retired and not link.usable):
             return "idle"
         if link.pending:
             return "starting"
@@ -102,7 +113,26 @@ class Connection:
     @property
     def problems(self) -> list[str]:
         """What is wrong with it or its definitions, the reason of a failed start first."""
-        return self._link.problems if self._link is not None else []
+        of_link = self._link.problems if self._link is not None else []
+        is_told = self._link is not None and self._link.error is not None
+        if self._circuit.state == "closed" or is_told:
+            return of_link
+        return [self._circuit.why(), *of_link]
+
+    @property
+    def circuit(self) -> CircuitState:
+        """Whether calls are sent: `closed` they are, `open` they fail at once, `half_open` one is tried."""
+        return self._circuit.state
+
+    @property
+    def retry_seconds(self) -> float | None:
+        """How long until the upstream is tried again, None unless the circuit is open."""
+        return self._circuit.retry_seconds
+
+    @property
+    def calls_under_way(self) -> int:
+        """Calls that were sent and not yet answered."""
+        return self._link.in_flight if self._link is not None else 0
 
     @property
     def quarantined(self) -> Mapping[str, str]:
@@ -111,13 +141,13 @@ class Connection:
         return listing.quarantined if listing is not None else {}
 
     def start(self) -> None:
-        """Begin to connect unless connected, connecting, closed or waiting after a failure."""
+        """Begin to connect unless connected, connecting, closed or kept from it by the circuit."""
         before = self._link
         if self._closed or (before is not None and (before.pending or before.usable)):
             return
-        if (before is not None and not self._options.reconnects) or anyio.current_time() < self._retry_at:
+        if (before is not None and not self._options.reconnects) or self._circuit.state == "open":
             return
-        self._link = Link(self.name, self._open_transport, self._listed)
+        self._link = Link(self.name, self._open_transport, self._listed, self._options.idle_seconds)
         self._group.start_soon(self._run, self._link, before)
 
     async def ready(self) -> bool:
@@ -126,6 +156,11 @@ class Connection:
         if self._link is not None:
             await self._link.settled.wait()
         return self._link is not None and self._link.usable
+
+    async def relist(self) -> None:
+        """Read the tool list again, connecting if necessary; wait until it is read or cannot be."""
+        if await self.ready() and self._link is not None:
+            await self._link.relist()
 
     def close(self) -> None:
         """End the connection for good; its task closes client and process."""
@@ -157,19 +192,44 @@ class Connection:
             progress: awaited for each progress report of the upstream.
         """
         call = _Call(tool, arguments, progress, time.perf_counter())
+        outcome: CallOutcome | None = None
+        try:
+            outcome = await self._within(timeout_seconds, call)
+            return outcome
+        finally:
+            self._count(call, outcome)
+
+    async def _within(self, timeout_seconds: float, call: _Call) -> CallOutcome:
         with anyio.move_on_after(timeout_seconds):
-            return await self._attempt(call)
+            async with self._slots:
+                call.has_slot = True
+                return await self._attempt(call)
+        limit = f"within {timeout_seconds:g} s"
+        if not call.has_slot:
+            waited = f"not sent {limit}: {self._options.parallel_calls} calls are under way"
+            return call.failure(FailureKind.TIMEOUT, waited, RanUpstream.NO)
         if call.link is None:
-            return call.failure(
-                FailureKind.TIMEOUT, f"not started within {timeout_seconds:g} s", RanUpstream.NO
-            )
+            return call.failure(FailureKind.TIMEOUT, f"not started {limit}", RanUpstream.NO)
         self._group.start_soon(call.link.end_if_hung)
-        return call.failure(
-            FailureKind.TIMEOUT, f"no answer within {timeout_seconds:g} s", RanUpstream.UNSURE
-        )
+        return call.failure(FailureKind.TIMEOUT, f"no answer {limit}", RanUpstream.UNSURE)
+
+    def _count(self, call: _Call, outcome: CallOutcome | None) -> None:
+        """Tell the circuit what came of a call; an answer of any kind shows that the upstream lives."""
+        if not call.is_admitted:
+            return
+        if outcome is None or (isinstance(outcome, CallFailure) and call.was_never_sent(outcome)):
+            self._circuit.abandoned()
+        elif isinstance(outcome, CallFailure) and outcome.kind in _NO_ANSWER:
+            self._circuit.failed(outcome.message)
+        else:
+            self._circuit.succeeded()
 
     async def _attempt(self, call: _Call) -> CallOutcome:
         """Make the call, a second time where the first provably never reached the upstream."""
+        if self._options.reconnects and not self._closed:
+            if not self._circuit.admit():
+                return call.failure(FailureKind.SERVER_UNAVAILABLE, self._circuit.why(), RanUpstream.NO)
+            call.is_admitted = True
         for _ in range(2):
             link = self._link if await self.ready() else None
             if link is None or link.listing is None:
@@ -185,16 +245,18 @@ class Connection:
         if link.client is None:
             return None
         call.link = link
-        link.in_flight += 1
         try:
-            answer = await link.client.call_tool(call.tool, call.arguments, progress_callback=call.relay)
+            with link.calling(leaves_state=self._options.leaves_state(call.tool)):
+                answer = await link.client.call_tool(call.tool, call.arguments, progress_callback=call.relay)
         except NotSent:
             call.link = None
             return None
         except MCPError as error:
             if error.code == types.CONNECTION_CLOSED:
                 return await _lost(call, link)
-            if error.code == types.INVALID_REQUEST and error.message == _SESSION_LOST:
+            if error.code == NOT_DELIVERED and link.in_flight:
+                return call.failure(FailureKind.SERVER_UNAVAILABLE, error.message, RanUpstream.NO)
+            if error.code == NOT_DELIVERED or _is_session_lost(error):
                 link.end()
                 await link.left.wait()
                 call.link = None
@@ -202,8 +264,6 @@ class Connection:
             return classify(error, self._tool(call.tool), call.seconds)
         except (ValidationError, RuntimeError) as error:
             return classify(error, self._tool(call.tool), call.seconds)
-        finally:
-            link.in_flight -= 1
         return await classify_large(answer, self._tool(call.tool), call.seconds)
 
     def _tool(self, name: str) -> Tool | None:
@@ -219,17 +279,18 @@ class Connection:
         return reason or "the connection was lost"
 
     async def _run(self, link: Link, before: Link | None) -> None:
-        await link.run(self._eras_to_try(), self._options.start_seconds, before)
-        if link.era is None:
-            self._failures += 1
-            seconds = min(_FIRST_BACKOFF_SECONDS * 2 ** (self._failures - 1), _MAX_BACKOFF_SECONDS)
-            self._retry_at = anyio.current_time() + seconds
+        eras = self._eras_to_try()
+        await link.run(eras, self._options.start_seconds, before)
+        if link.era is None and not self._closed:
+            self._distrusts_era = eras[0] == "legacy"
+            self._circuit.failed_to_start(link.why())
 
     def _eras_to_try(self) -> tuple[Era, ...]:
+        """Return the known era first; after it failed, as if nothing were known."""
         if self._options.era is not None:
             return (self._options.era,)
-        if self._eras.get(self.name) == "legacy":
-            return ("legacy",)
+        if self._eras.get(self.name) == "legacy" and not self._distrusts_era:
+            return ("legacy", "modern")
         return ("modern", "legacy")
 
     def _listed(self, link: Link) -> None:
@@ -240,10 +301,10 @@ class Connection:
             self._eras[self.name] = link.era
             self.seconds_to_start = link.seconds_to_start
             self.generation += 1
-            self._failures = 0
-        first = self.generation == 1 and link.pending
+            self._distrusts_era = False
+            self._circuit.started()
         before, self.tools = self.tools, link.listing.tools
-        if not first and before != self.tools and self._changed is not None:
+        if before != self.tools and self._changed is not None:
             self._changed(self.name)
 
 
@@ -257,6 +318,10 @@ class _Call:
     began: float
     link: Link | None = None
     """Where it was sent; None while it provably was not."""
+    has_slot: bool = False
+    """Whether it was its turn among the calls of its upstream."""
+    is_admitted: bool = False
+    """Whether the circuit let it pass, and waits to hear what came of it."""
 
     @property
     def seconds(self) -> float:
@@ -274,8 +339,17 @@ class _Call:
 
         return relay
 
+    def was_never_sent(self, outcome: CallFailure) -> bool:
+        """Whether its time ended before it could be sent, which says nothing of the upstream."""
+        return outcome.kind is FailureKind.TIMEOUT and self.link is None
+
     def failure(self, kind: FailureKind, message: str, ran: RanUpstream) -> CallFailure:
         return CallFailure(kind, message, self.seconds, ran=ran)
+
+
+def _is_session_lost(error: MCPError) -> bool:
+    """Whether the server refused a call since it does not know the session any more."""
+    return error.code == types.INVALID_REQUEST and error.message == _SESSION_LOST
 
 
 async def _lost(call: _Call, link: Link) -> CallOutcome:

@@ -1,12 +1,14 @@
 """The set of upstreams: opened from a configuration, called by `ToolId`, closed without a trace.
 
 Every connection lives in one task group. Leaving `open_connections`, by whatever way, waits until
-no child process is left.
+no child process is left; opening them ends what a killed predecessor left.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import random
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,10 +19,12 @@ import anyio
 from anyio.abc import TaskGroup
 from pydantic import JsonValue
 
+from catalog.circuit import CircuitState, Dice
 from catalog.config import Config
 from catalog.connection import Connection, EraMemory, Options, Progress, Status
 from catalog.effects import EffectTable, Reset
-from catalog.link import Era
+from catalog.era import Era
+from catalog.process_tree import end_orphans
 from catalog.result import CallFailure, CallOutcome, FailureKind, RanUpstream
 from catalog.tools import Snapshot, Tool, ToolId
 from catalog.upstream import Upstream, configured_upstream
@@ -31,6 +35,7 @@ _PARALLEL_STARTS: Final = 10
 _SLOT_SECONDS: Final = 5.0
 """How long a start keeps others waiting; a slow one goes on without its slot."""
 _START_SECONDS: Final = 30.0
+_PARALLEL_CALLS: Final = 16
 
 Changed = Callable[[str], Coroutine[object, object, None]]
 
@@ -49,6 +54,11 @@ class ConnectionReport:
     seconds: float | None
     """Of its last successful start, None before one."""
     problems: tuple[str, ...]
+    circuit: CircuitState = "closed"
+    """Whether calls are sent: `open` they fail at once, `half_open` one is tried."""
+    retry_seconds: float | None = None
+    """How long until it is tried again, None while the circuit is closed."""
+    calls_under_way: int = 0
     quarantined: Mapping[str, str] = field(default_factory=dict[str, str])
     """Tools it lists that are never called, with the reason."""
 
@@ -67,8 +77,12 @@ async def open_connections(
     only: Iterable[str] | None = None,
     environment: Mapping[str, str] | None = None,
     spares: bool = True,
+    eras: Mapping[str, Era] | None = None,
+    dice: Dice | None = None,
 ) -> AsyncGenerator[Connections]:
     """Yield the configured upstreams, none of them started yet; close them all on leaving.
+
+    Processes that an earlier run left behind when it was killed are ended meanwhile.
 
     Args:
         config: the servers and the effect table.
@@ -76,28 +90,45 @@ async def open_connections(
         only: names of the servers to offer; None for all.
         environment: fills placeholders; None for this process's own.
         spares: whether one fresh process per resettable server is started ahead after first use.
+        eras: what servers are known to speak, by name.
+        dice: varies the time to the next attempt; None for dice of their own.
     """
     wanted = None if only is None else frozenset(only)
     filled = os.environ if environment is None else environment
     upstreams = [
-        configured_upstream(spec, filled)
+        configured_upstream(spec, filled, config.idle_seconds)
         for name, spec in config.servers.items()
         if wanted is None or name in wanted
     ]
     async with open_upstreams(
-        upstreams, config.effects, timeout_seconds=timeout_seconds, spares=spares
+        upstreams, config.effects, timeout_seconds=timeout_seconds, spares=spares, dice=dice
     ) as connections:
+        for server, era in (eras or {}).items():
+            connections.remember_era(server, era)
+        connections.end_orphans()
         yield connections
 
 
 @asynccontextmanager
 async def open_upstreams(
-    upstreams: Iterable[Upstream], effects: EffectTable, *, timeout_seconds: float = 60.0, spares: bool = True
+    upstreams: Iterable[Upstream],
+    effects: EffectTable,
+    *,
+    timeout_seconds: float = 60.0,
+    spares: bool = True,
+    dice: Dice | None = None,
 ) -> AsyncGenerator[Connections]:
     """Yield connections to these upstreams; close them all on leaving."""
     raised: Exception | None = None
     async with anyio.create_task_group() as group:
-        connections = Connections(upstreams, effects, group, timeout_seconds=timeout_seconds, spares=spares)
+        connections = Connections(
+            upstreams,
+            effects,
+            group,
+            timeout_seconds=timeout_seconds,
+            spares=spares,
+            dice=dice or random.Random().random,
+        )
         try:
             yield connections
         except Exception as error:  # raised again outside of the group, which would wrap it
@@ -123,12 +154,16 @@ class Connections:
         *,
         timeout_seconds: float,
         spares: bool,
+        dice: Dice,
     ) -> None:
         self.effects = effects
         self._upstreams = {upstream.name: upstream for upstream in upstreams}
         self._group = group
         self._timeout_seconds = timeout_seconds
+        self._dice = dice
         self._eras: EraMemory = {}
+        self._begun: dict[str, anyio.Event] = {}
+        self._start_slots = anyio.Semaphore(_PARALLEL_STARTS)
         self._callbacks: list[Changed] = []
         self._shared = {
             name: self._connect(upstream, Reset.NONE)
@@ -138,21 +173,61 @@ class Connections:
         self._spares = _Spares(enabled=spares)
         self._isolated: set[Connection] = set()
 
-    async def snapshot(self, servers: Iterable[str] | None = None) -> Snapshot:
+    async def snapshot(
+        self,
+        servers: Iterable[str] | None = None,
+        *,
+        patience: Callable[[str], float] = lambda server: math.inf,  # noqa: ARG005  (for any server)
+    ) -> Snapshot:
         """Connect to upstreams, each within its own time, and return all tools there are.
 
         Unreachable upstreams contribute what they last listed; `reports` says what is wrong.
 
         Args:
             servers: names of those to connect to; None for all.
+            patience: seconds to wait for a server; one that needs longer goes on connecting.
         """
-        wanted = None if servers is None else frozenset(servers)
-        slots = anyio.Semaphore(_PARALLEL_STARTS)
         async with anyio.create_task_group() as group:
-            for name, connection in self._shared.items():
-                if wanted is None or name in wanted:
-                    group.start_soon(_start_within, connection, slots)
+            for name, settled in self.begin(servers).items():
+                group.start_soon(_wait_for, settled, patience(name))
         return self.known
+
+    async def relist(self, server: str) -> None:
+        """Have the tools of a connected server listed again; wait until they are.
+
+        Raises:
+            ValueError: no such server is offered.
+        """
+        connection = self._shared.get(server)
+        if connection is None:
+            raise ValueError(f"no server named {server!r} is offered")
+        await connection.relist()
+
+    def begin(self, servers: Iterable[str] | None = None) -> Mapping[str, anyio.Event]:
+        """Have upstreams connected, so many at once, and return what is set when each was or could not be.
+
+        Args:
+            servers: names of those to connect to; None for all.
+        """
+        wanted = self._shared if servers is None else frozenset(servers)
+        for name in self._shared:
+            if name in wanted and name not in self._begun:
+                self._begun[name] = anyio.Event()
+                self._group.start_soon(self._begin, name, self._begun[name])
+        return {name: event for name, event in self._begun.items() if name in wanted}
+
+    async def _begin(self, name: str, settled: anyio.Event) -> None:
+        connection = self._shared[name]
+        async with self._start_slots:
+            with anyio.move_on_after(_SLOT_SECONDS):
+                await connection.ready()
+        await connection.ready()
+        del self._begun[name]
+        settled.set()
+
+    def end_orphans(self) -> None:
+        """Have ended what processes of ours that were killed have left running."""
+        self._group.start_soon(end_orphans)
 
     @property
     def known(self) -> Snapshot:
@@ -230,6 +305,11 @@ class Connections:
         """The connections to throw-away processes, spares included."""
         return frozenset(self._isolated)
 
+    @property
+    def eras(self) -> Mapping[str, Era]:
+        """What each server was found, or was said, to speak."""
+        return MappingProxyType(self._eras)
+
     def remember_era(self, server: str, era: Era) -> None:
         """Take a server's era as known, so that connecting does not probe for it."""
         self._eras[server] = era
@@ -239,7 +319,7 @@ class Connections:
         return [self._report(upstream) for _, upstream in sorted(self._upstreams.items())]
 
     def on_change(self, callback: Changed) -> None:
-        """Await the callback with a server's name whenever its tools changed."""
+        """Await the callback with a server's name whenever its tools are not what they were, first none."""
         self._callbacks.append(callback)
 
     def close(self) -> None:
@@ -258,9 +338,18 @@ class Connections:
                 start_seconds=upstream.timeout_seconds or _START_SECONDS,
                 reconnects=not isolated,
                 era=upstream.era,
+                parallel_calls=upstream.parallel_calls or _PARALLEL_CALLS,
+                idle_seconds=None if isolated else upstream.idle_seconds,
+                leaves_state=self._leaves_state(upstream),
             ),
+            self._dice,
             changed=None if isolated else self._announce,
         )
+
+    def _leaves_state(self, upstream: Upstream) -> Callable[[str], bool]:
+        if upstream.may_lose_state:
+            return lambda tool: False  # noqa: ARG005  (the operator says so of the whole server)
+        return lambda tool: not self.effects.effect(ToolId(upstream.name, tool)).is_free
 
     def _fresh(self, upstream: Upstream, reset: Reset) -> Connection:
         connection = self._connect(upstream, reset)
@@ -283,6 +372,9 @@ class Connections:
             connection.tools,
             connection.seconds_to_start,
             tuple(connection.problems),
+            connection.circuit,
+            connection.retry_seconds,
+            connection.calls_under_way,
             connection.quarantined,
         )
 
@@ -306,9 +398,6 @@ class _Spares:
         self._waiting[server, reset] = connection
 
 
-async def _start_within(connection: Connection, slots: anyio.Semaphore) -> None:
-    async with slots:
-        with anyio.move_on_after(_SLOT_SECONDS):
-            await connection.ready()
-            return
-    await connection.ready()
+async def _wait_for(settled: anyio.Event, seconds: float) -> None:
+    with anyio.move_on_after(seconds):
+        await settled.wait()

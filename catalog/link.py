@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Final, Literal, cast
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from enum import Enum
+from typing import Final, cast
 
 import anyio
 import mcp_types as types
 from mcp import Client, MCPError
-from mcp.client.session import IncomingMessage
+from mcp.client.session import DISCOVER_TIMEOUT_SECONDS, IncomingMessage
 from mcp.client.subscriptions import SubscriptionLost
 from pydantic import ValidationError
 
+from catalog.era import Era
 from catalog.errors import CatalogError
 from catalog.listing import Listing, list_tools
 from catalog.plain_text import plain_text
 from catalog.transport import LastWords
 from catalog.wire import NotSent, Transport, Wire
 
-__all__ = ["Era", "Link", "OpenTransport"]
+__all__ = ["Link", "OpenTransport"]
 
-Era = Literal["legacy", "modern"]
 OpenTransport = Callable[[LastWords], Transport]
 
 _PROBE_SECONDS: Final = 5.0
@@ -36,6 +37,18 @@ _RELISTEN_SECONDS: Final = 1.0
 _SHORTEST_TTL_SECONDS: Final = 2.0
 """However short a list is said to last, it is not read again sooner."""
 _MAX_ERROR_CHARACTERS: Final = 1_000
+
+
+class _End(Enum):
+    """How an attempt in one era ended, as far as it says whether another era is worth trying."""
+
+    NEITHER = "it was connected, or would not be in another era either"
+    LEFT = "the upstream went away at once, as some do at a question they do not know"
+    SILENT = "it said nothing, and there was no time for the client's own second try"
+    REFUSED = "it answered that it does not speak so"
+
+
+_WORTH_ANOTHER: Final = {"modern": (_End.LEFT, _End.SILENT), "legacy": (_End.REFUSED,)}
 
 
 class Link:
@@ -50,9 +63,16 @@ class Link:
         error: why it failed or ended, None where nothing is known.
         seconds_to_start: how long connecting took, None until connected.
         in_flight: calls under way.
+        is_retired: whether it was ended for being idle.
     """
 
-    def __init__(self, name: str, open_transport: OpenTransport, listed: Callable[[Link], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        open_transport: OpenTransport,
+        listed: Callable[[Link], None],
+        idle_seconds: float | None = None,
+    ) -> None:
         self.settled = anyio.Event()
         self.left = anyio.Event()
         self.client: Client | None = None
@@ -61,6 +81,10 @@ class Link:
         self.error: str | None = None
         self.seconds_to_start: float | None = None
         self.in_flight = 0
+        self.is_retired = False
+        self._idle_seconds = idle_seconds
+        self._used_at = 0.0
+        self._holds_state = False
         self._name = name
         self._open_transport = open_transport
         self._listed = listed
@@ -92,6 +116,22 @@ class Link:
         error = [self.error] if self.error is not None else []
         return [*error, *self._words.problems(), *self._wire.problems, *listing]
 
+    @contextmanager
+    def calling(self, *, leaves_state: bool) -> Generator[None]:
+        """Count a call as under way.
+
+        Args:
+            leaves_state: whether it may leave something in the upstream that its end would lose;
+                an upstream that holds something is never idle.
+        """
+        self.in_flight += 1
+        self._holds_state |= leaves_state
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+            self._used_at = anyio.current_time()
+
     def why(self) -> str:
         """Return why it cannot be used; empty when nothing is known."""
         return self.error or self._words.describe()
@@ -111,7 +151,7 @@ class Link:
         """Connect, then stay until the upstream ends or the link is closed.
 
         Args:
-            eras: to try in this order; the next one only where the upstream left at once.
+            eras: to try in this order; the next one only where the first may have been the reason.
             start_seconds: bound of connecting and listing in one era.
             after: the link before this one, which must be gone first.
         """
@@ -119,7 +159,7 @@ class Link:
             if after is not None:
                 await after.left.wait()
             for era in eras:
-                if self._closed or not await self._connect(era, start_seconds):
+                if self._closed or await self._connect(era, start_seconds) not in _WORTH_ANOTHER[era]:
                     break
         finally:
             self.client = None
@@ -139,25 +179,31 @@ class Link:
             self.error = "it stopped answering and was ended"
             self.end()
 
-    async def _connect(self, era: Era, start_seconds: float) -> bool:
-        """Connect and stay; return whether the upstream left without having been connected."""
+    async def _connect(self, era: Era, start_seconds: float) -> _End:
+        """Connect and stay; return how it ended."""
         self._wire, self._words, self.error = Wire(), LastWords(), None
         self._scope = anyio.CancelScope(deadline=anyio.current_time() + start_seconds)
-        left = False
+        end = _End.NEITHER
+        is_understood = False
         began = time.perf_counter()
         with self._scope:
             try:
                 async with self._client(era) as client:
+                    is_understood = True
                     await self._establish(client, began)
                     self._scope.deadline = math.inf
                     await self._stay(client)
             except Exception as error:  # whatever a transport raises is this upstream's failure
                 told = "; ".join(part for part in (_words(error), self._words.describe()) if part)
                 self.error = plain_text(told, _MAX_ERROR_CHARACTERS)
-                left = _is_closed(error) and self.pending
+                if self.pending and _is_closed(error):
+                    end = _End.LEFT
+                elif not is_understood and isinstance(_first(error), MCPError):
+                    end = _End.REFUSED
         if self._scope.cancelled_caught and not self._closed:
             self.error = f"not ready within {start_seconds:g} s"
-        return left
+            end = _End.SILENT if start_seconds <= DISCOVER_TIMEOUT_SECONDS else _End.NEITHER
+        return end
 
     def _client(self, era: Era) -> Client:
         async def message_handler(message: IncomingMessage) -> None:
@@ -188,21 +234,39 @@ class Link:
     async def _stay(self, client: Client) -> None:
         tools = client.server_capabilities.tools
         async with anyio.create_task_group() as group:
-            group.start_soon(self._keep_listing, client)
+            group.start_soon(self._keep_listing)
+            if self._idle_seconds is not None:
+                group.start_soon(self._retire_when_idle, self._idle_seconds)
             if self.era == "modern" and tools is not None and tools.list_changed:
                 group.start_soon(self._listen, client)
             await self._wire.ended.wait()
             group.cancel_scope.cancel()
 
-    async def _keep_listing(self, client: Client) -> None:
+    async def _retire_when_idle(self, seconds: float) -> None:
+        self._used_at = anyio.current_time()
+        while not self._holds_state:
+            left = self._used_at + seconds - anyio.current_time()
+            if left <= 0 and not self.in_flight:
+                self.is_retired = True
+                self.end()
+                return
+            await anyio.sleep(max(left, seconds / 10))
+
+    async def relist(self) -> None:
+        """Read the tool list again, unless the upstream is gone; what cannot be read is a problem."""
+        if self.client is None:
+            return
+        try:
+            self._take(await list_tools(self.client, self._name, self._wire.repairs))
+        except (MCPError, ValidationError, NotSent) as error:
+            self._wire.note(f"its changed tool list could not be read: {_words(error)}")
+
+    async def _keep_listing(self) -> None:
         while True:
             with anyio.move_on_after(self._list_lasts_seconds()):
                 await self._stale.wait()
             self._stale = anyio.Event()
-            try:
-                self._take(await list_tools(client, self._name, self._wire.repairs))
-            except (MCPError, ValidationError) as error:
-                self._wire.note(f"its changed tool list could not be read: {_words(error)}")
+            await self.relist()
 
     def _list_lasts_seconds(self) -> float:
         said = self.listing.lasts_seconds if self.listing is not None else None

@@ -14,6 +14,7 @@ from catalog.child_process import LastWords, open_process
 from catalog.config import ServerSpec
 from catalog.errors import ServerUnavailable
 from catalog.http_bound import bound_json_answers
+from catalog.http_client import UpstreamClient
 from catalog.wire import Streams
 
 __all__ = ["MAX_MESSAGE_BYTES", "LastWords", "open_transport"]
@@ -50,7 +51,7 @@ async def open_transport(
             yield streams
     else:
         async with (
-            httpx2.AsyncClient(
+            UpstreamClient(
                 headers=dict(spec.headers),
                 timeout=_HTTP_TIMEOUT,
                 event_hooks={"response": [bound_json_answers(max_message_bytes)]},

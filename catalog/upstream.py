@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from catalog.config import ServerSpec, expand
 from catalog.effects import Reset
+from catalog.era import Era
 from catalog.errors import ServerUnavailable
 from catalog.isolation import open_private_folders
-from catalog.link import Era
 from catalog.transport import LastWords, open_transport
 from catalog.wire import Streams, Transport
 
@@ -32,10 +32,24 @@ class Upstream:
     disabled: bool = False
     era: Era | None = None
     """The only era to speak, None: what the server is found to speak."""
+    parallel_calls: int | None = None
+    """Calls under way at once, None: the default of the connections."""
+    idle_seconds: float | None = None
+    """After how long without a call its shared process is ended, None: never."""
+    may_lose_state: bool = False
+    """Whether it may be ended when idle although calls may have left something in it."""
 
 
-def configured_upstream(spec: ServerSpec, environment: Mapping[str, str]) -> Upstream:
-    """Return a configured server as an upstream; placeholders are filled when it is opened."""
+def configured_upstream(
+    spec: ServerSpec, environment: Mapping[str, str], idle_seconds: float | None = None
+) -> Upstream:
+    """Return a configured server as an upstream; placeholders are filled when it is opened.
+
+    Args:
+        spec: as configured. Its own `idle_seconds` is the operator's word that nothing is lost then.
+        environment: fills placeholders.
+        idle_seconds: for servers that say nothing of it; None: such servers are kept.
+    """
 
     def opened(reset: Reset, words: LastWords) -> Transport:
         return _open(spec, environment, reset, words)
@@ -46,6 +60,9 @@ def configured_upstream(spec: ServerSpec, environment: Mapping[str, str]) -> Ups
         kind=spec.transport,
         timeout_seconds=spec.timeout_seconds,
         disabled=spec.disabled,
+        parallel_calls=spec.parallel_calls,
+        idle_seconds=(idle_seconds if spec.idle_seconds is None else spec.idle_seconds) or None,
+        may_lose_state=spec.idle_seconds is not None,
     )
 
 

@@ -21,7 +21,7 @@ from catalog.call import OVER_BOUND, TOO_LARGE
 from catalog.canonical import JsonValue
 from catalog.listing import Repairs, repair_page
 
-__all__ = ["NotSent", "Read", "Streams", "Transport", "Wire", "Write"]
+__all__ = ["Incoming", "NotSent", "Read", "Streams", "Transport", "Wire", "Write"]
 
 Incoming = SessionMessage | Exception
 
@@ -77,11 +77,13 @@ class Wire:
             self.problems.append(problem)
 
     def outgoing(self, item: SessionMessage) -> None:
-        """Remember what a request asked for."""
+        """Remember what a request asked for, until it is answered or given up."""
         if isinstance(request := item.message, types.JSONRPCRequest):
             self._asked[request.id] = request.method
             if request.method == "initialize":
                 self.legacy = True
+        elif (given_up := _given_up(item)) is not None:
+            self._asked.pop(given_up, None)
 
     def incoming(self, item: Incoming) -> Incoming:
         """Return the message, repaired when it answers a request this class knows how to repair."""
@@ -110,6 +112,14 @@ class Wire:
 def _is_event_too_large(error: types.ErrorData) -> bool:
     """Whether the client library gave up an answer for its size, which it says as a closed connection."""
     return error.code == types.CONNECTION_CLOSED and "Server-sent event exceeded" in error.message
+
+
+def _given_up(item: SessionMessage) -> types.RequestId | None:
+    """Return which request a message cancels, None where it cancels none."""
+    message = item.message
+    if not isinstance(message, types.JSONRPCNotification) or message.method != "notifications/cancelled":
+        return None
+    return cast("types.RequestId | None", (message.params or {}).get("requestId"))
 
 
 def _repair_result(result: dict[str, JsonValue], *, legacy: bool) -> dict[str, JsonValue]:

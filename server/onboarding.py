@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Literal
 
 from catalog.config import Config, ServerSpec
 from catalog.effects import Effect, Reset
+from catalog.era import KnownEra
 from catalog.tools import Snapshot, Tool
+from server.eras import era_of
 from server.reports import EffectsReport, ToolEffect
 from server.settings import Settings
 
@@ -39,6 +41,8 @@ class Probed:
     tools: tuple[Tool, ...] = ()
     problems: tuple[str, ...] = ()
     seconds: float = 0.0
+    era: KnownEra | None = None
+    """What it speaks, None when unreachable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +72,10 @@ async def probe_servers(specs: Sequence[ServerSpec], settings: Settings) -> list
     async with open_connections(config, environment=settings.environment, spares=False) as connections:
         await connections.snapshot()
         reports = {report.name: report for report in connections.reports()}
-    return [_probed(reports[spec.name]) for spec in specs]
+    return [_probed(spec, reports[spec.name]) for spec in specs]
 
 
-def _probed(report: ConnectionReport) -> Probed:
+def _probed(spec: ServerSpec, report: ConnectionReport) -> Probed:
     reached = "problems" if report.findings else "ok"
     return Probed(
         name=report.name,
@@ -79,11 +83,12 @@ def _probed(report: ConnectionReport) -> Probed:
         tools=report.tools,
         problems=report.findings,
         seconds=report.seconds or 0.0,
+        era=None if report.era is None else era_of(spec, report.era),
     )
 
 
 def remember_tools(probed: Sequence[Probed], settings: Settings) -> None:
-    """Put the listed tools of these servers in the store's snapshot, those of others kept.
+    """Put the listed tools of these servers in the store's snapshot, those of others kept, and their eras.
 
     Raises:
         StoreUnusable: the store cannot be opened.
@@ -98,6 +103,7 @@ def remember_tools(probed: Sequence[Probed], settings: Settings) -> None:
         found = {tool.id: tool for server in probed for tool in server.tools}
         store.save_snapshot(Snapshot(MappingProxyType({**kept, **found})), time.time())
         store.check_contracts({tool.id: tool.contract_hash for tool in found.values()})
+        store.save_eras({s.name: s.era for s in probed if s.era is not None}, time.time())
     finally:
         store.close()
 

@@ -234,6 +234,10 @@ class ServerReport(_Report):
     reset: Reset = Reset.NONE
     classified: int = 0
     """Tools whose effect class is not `unknown`."""
+    circuit: Literal["closed", "open", "half_open"] = "closed"
+    """Whether calls are sent: `open` they fail at once, `half_open` one is tried."""
+    retry_seconds: float | None = None
+    """How long until it is tried again, None while the circuit is closed."""
 
 
 class DoctorReport(_Report):

@@ -6,7 +6,7 @@ The answers are `server.reports`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
@@ -27,6 +27,10 @@ class Budget:
     calls: int = 200
     """Upstream calls; answers from memory are not counted."""
     candidates: int = 400
+
+    def after(self, seconds: float) -> Budget:
+        """Return what is left of it once so many seconds were spent."""
+        return replace(self, seconds=max(0.0, self.seconds - seconds))
 
     def __post_init__(self) -> None:
         if not (self.seconds >= 0 and self.calls >= 0 and self.candidates >= 0):

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from catalog.config import Config, secrets_of
 from catalog.connections import open_connections
 from server.bank import Bank, Context
+from server.eras import known_eras
 from server.execution.consent import Consent, NoConsent
 from server.execution.spill import Spill
 from server.progress import ProgressListener, ignore_progress
@@ -44,7 +45,8 @@ async def open_bank(
     config = settings.load_config()
     store = open_sqlite_store(settings.store_path)
     try:
-        async with open_connections(config, environment=settings.environment) as connections:
+        eras = known_eras(store, config)
+        async with open_connections(config, environment=settings.environment, eras=eras) as connections:
             yield Bank(
                 Context(
                     config=config,

@@ -134,6 +134,16 @@ def _create_experience(database: Database) -> None:
     )
 
 
+def _create_eras(database: Database) -> None:
+    text, real = str, float
+    database.create_table(
+        "eras",
+        {"server": text, "era": text, "launch": text, "saved_at": real},
+        pk="server",
+        not_null={"era", "launch", "saved_at"},
+    )
+
+
 def _create_contracts(database: Database) -> None:
     database.create_table(
         "contracts",
@@ -143,7 +153,7 @@ def _create_contracts(database: Database) -> None:
     )
 
 
-_STEPS: tuple[Callable[[Database], None], ...] = (_create_all, _create_contracts)
+_STEPS: tuple[Callable[[Database], None], ...] = (_create_all, _create_eras, _create_contracts)
 
 SCHEMA_VERSION = len(_STEPS)
 """The `user_version` this code writes."""

@@ -14,6 +14,7 @@ from typing import cast
 
 from pydantic import BaseModel, JsonValue, TypeAdapter
 
+from catalog.era import Era, KnownEra
 from catalog.tools import Snapshot, Tool, ToolId
 from skills_store.errors import UnknownSkill, VersionConflict
 from skills_store.lifecycle import Actor, StateChange, check_entry, check_transition
@@ -237,6 +238,20 @@ class SqliteStore:
         with self._file.read() as connection:
             rows = connection.execute("SELECT server, tool, contract_hash FROM contracts").fetchall()
         return {ToolId(server, tool): contract for server, tool, contract in rows}
+
+    def save_eras(self, eras: Mapping[str, KnownEra], at: float) -> None:
+        rows = [(server, known.era, known.launch, at) for server, known in sorted(eras.items())]
+        with self._file.write(durable=False) as connection:
+            connection.executemany(
+                "INSERT INTO eras (server, era, launch, saved_at) VALUES (?, ?, ?, ?) ON CONFLICT (server)"
+                " DO UPDATE SET era = excluded.era, launch = excluded.launch, saved_at = excluded.saved_at",
+                rows,
+            )
+
+    def eras(self) -> dict[str, KnownEra]:
+        with self._file.read() as connection:
+            rows = connection.execute("SELECT server, era, launch FROM eras").fetchall()
+        return {server: KnownEra(cast("Era", era), launch) for server, era, launch in rows}
 
     def close(self) -> None:
         self._file.close()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from threading import RLock
 from typing import Protocol
 
+from catalog.era import KnownEra
 from catalog.tools import Snapshot, Tool, ToolId
 from skills_store.errors import UnknownSkill, VersionConflict
 from skills_store.lifecycle import Actor, StateChange, check_entry, check_transition
@@ -166,6 +167,14 @@ class Store(Protocol):
         """Return the contract under which each tool's effect class was last looked at."""
         ...
 
+    def save_eras(self, eras: Mapping[str, KnownEra], at: float) -> None:
+        """Keep which protocol era servers speak; other servers keep what they had."""
+        ...
+
+    def eras(self) -> dict[str, KnownEra]:
+        """Return the era last saved of every server, by its name."""
+        ...
+
     def close(self) -> None:
         """Let go of the store. Closing twice is allowed; anything else then raises RuntimeError."""
         ...
@@ -213,6 +222,7 @@ class MemoryStore:
         self._traces: dict[str, Trace] = {}
         self._tools: dict[str, tuple[Tool, ...]] = {}
         self._contracts: dict[ToolId, str] = {}
+        self._eras: dict[str, KnownEra] = {}
 
     def add_version(self, skill: Skill, *, expected_head: int | None) -> None:
         by = check_entry(skill)
@@ -343,6 +353,14 @@ class MemoryStore:
     def checked_contracts(self) -> dict[ToolId, str]:
         with self._open():
             return dict(self._contracts)
+
+    def save_eras(self, eras: Mapping[str, KnownEra], at: float) -> None:  # noqa: ARG002
+        with self._open():
+            self._eras.update(eras)
+
+    def eras(self) -> dict[str, KnownEra]:
+        with self._open():
+            return dict(self._eras)
 
     def close(self) -> None:
         self._closed = True

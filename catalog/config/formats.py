@@ -24,7 +24,7 @@ from pydantic import (
 
 from catalog.canonical import JsonValue
 from catalog.config.document import ConfigDocument, KeyPath
-from catalog.config.model import OWN_KEYS, Config, Learning, ServerSpec, Transport
+from catalog.config.model import IDLE_SECONDS, OWN_KEYS, Config, Learning, ServerSpec, Transport
 from catalog.effects import Effect, EffectTable, Reset
 
 __all__ = ["SERVER_KEYS", "name_problem", "parse_config", "parse_profile", "parse_servers"]
@@ -43,6 +43,7 @@ _TRANSPORTS: Mapping[str, Transport] = {
 
 _M = TypeVar("_M", bound=BaseModel)
 _Seconds = Annotated[float, Field(gt=0, strict=True, allow_inf_nan=False)]
+_Wait = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
 
 
 def _address(url: str) -> str:
@@ -70,6 +71,8 @@ class _Entry(BaseModel):
     timeout_seconds: _Seconds | None = Field(
         default=None, validation_alias=AliasChoices("timeout_seconds", "tool_timeout_sec")
     )
+    idle_seconds: _Wait | None = None
+    parallel_calls: Annotated[int, Field(ge=1, strict=True)] | None = None
     disabled: StrictBool = False
     enabled: StrictBool = True
     env_file: StrictStr | None = Field(default=None, validation_alias="envFile")
@@ -85,6 +88,7 @@ class _Own(BaseModel):
     allow: dict[str, tuple[StrictStr, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
     learning: Learning = "auto"
     models: dict[str, StrictStr] = Field(default_factory=dict[str, str])
+    idle_seconds: _Wait = IDLE_SECONDS
 
 
 def parse_config(document: ConfigDocument) -> Config:
@@ -101,6 +105,7 @@ def parse_config(document: ConfigDocument) -> Config:
         effects=EffectTable(effects=own.effects, reset=own.reset, allow=own.allow),
         learning=own.learning,
         models=own.models,
+        idle_seconds=own.idle_seconds,
         path=document.path,
         document=document.data,
     )
@@ -166,6 +171,8 @@ def _spec(document: ConfigDocument, place: KeyPath, value: JsonValue) -> ServerS
         headers=_headers(entry),
         transport=transport,
         timeout_seconds=entry.timeout_seconds,
+        idle_seconds=entry.idle_seconds,
+        parallel_calls=entry.parallel_calls,
         disabled=entry.disabled or not entry.enabled,
         workspace=_workspace(document),
         env_file=entry.env_file,

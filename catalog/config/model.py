@@ -16,12 +16,14 @@ from catalog.config.interpolation import Unfilled, interpolate
 from catalog.effects import EffectTable
 from catalog.errors import ConfigError
 
-__all__ = ["OWN_KEYS", "Config", "Learning", "ServerSpec", "Transport", "expand"]
+__all__ = ["IDLE_SECONDS", "OWN_KEYS", "Config", "Learning", "ServerSpec", "Transport", "expand"]
 
 Transport = Literal["stdio", "http", "sse"]
 Learning = Literal["auto", "propose", "off"]
-OWN_KEYS = ("effects", "reset", "allow", "learning", "models")
+OWN_KEYS = ("effects", "reset", "allow", "learning", "models", "idle_seconds")
 """What the `skillbank` key may hold."""
+IDLE_SECONDS = 900.0
+"""After how long without a call a server that holds nothing is ended, where nothing is configured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,10 @@ class ServerSpec:
     transport: Transport = "stdio"
     timeout_seconds: float | None = None
     """Bound of one call, None: the default of the connections."""
+    idle_seconds: float | None = None
+    """After how long without a call it is ended whatever it holds, 0: never; None: as for all servers."""
+    parallel_calls: int | None = None
+    """Calls under way at once, None: the default of the connections."""
     disabled: bool = False
     workspace: str | None = None
     """What `${workspaceFolder}` stands for."""
@@ -76,6 +82,8 @@ class Config:
     effects: EffectTable = field(default_factory=EffectTable)
     learning: Learning = "auto"
     models: Mapping[str, str] = field(default_factory=dict[str, str])
+    idle_seconds: float | None = IDLE_SECONDS
+    """After how long without a call a server that holds nothing is ended; 0 or None: never."""
     path: Path | None = None
     """None when the configuration came from no file."""
     document: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
+from catalog.era import Era
 from catalog.testing.defects import main as serve_defect
+from catalog.testing.one_era import open_handshake_only, refuse_handshake
 from catalog.testing.scenario import Scenario, scripted
 from catalog.testing.scripted import OpenServer
 
@@ -32,21 +35,28 @@ def main(arguments: list[str]) -> None:
         serve_defect([scenario.defect, *([str(scenario.log)] if scenario.log is not None else [])])
         return
     instance = scripted(scenario).open()
+    time.sleep(scenario.start_seconds)
     match scenario.serve:
         case "stdio":
-            anyio.run(_serve_stdio, instance)
+            anyio.run(_serve_stdio, instance, scenario.era_now())
         case "http":
             anyio.run(_serve_app, instance.server.streamable_http_app(), "/mcp", instance)
         case "sse":
             anyio.run(_serve_app, _sse_app(instance), "/sse", instance)
 
 
-async def _serve_stdio(instance: OpenServer) -> None:
+async def _serve_stdio(instance: OpenServer, era: Era | None) -> None:
     server = instance.server
+    if era == "modern":
+        refuse_handshake(server)
     async with anyio.create_task_group() as group:
         group.start_soon(_leave_when_vanished, instance)
         async with stdio_server() as (read, write):
-            await server.run(read, write, server.create_initialization_options())
+            if era == "legacy":
+                async with open_handshake_only(read, write) as sifted:
+                    await server.run(sifted, write, server.create_initialization_options())
+            else:
+                await server.run(read, write, server.create_initialization_options())
         group.cancel_scope.cancel()
 
 

@@ -10,7 +10,7 @@ from mcp.shared.memory import create_client_server_memory_streams
 
 from catalog.connections import Connections, open_upstreams
 from catalog.effects import EffectTable, Reset
-from catalog.link import Era
+from catalog.era import Era
 from catalog.testing.scripted import OpenServer, ScriptedServer
 from catalog.transport import LastWords
 from catalog.upstream import Upstream

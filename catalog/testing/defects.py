@@ -25,6 +25,7 @@ DEFECTS = {
     "noise": "prints lines that are no messages, some not even UTF-8, before and between answers",
     "silent": "never answers anything",
     "dies_at_start": "exits with code 3 and says why on its error output",
+    "dies_at_start_once": "exits with code 3 in its first life",
     "dies_at_call": "exits during the first call of its life",
     "dies_at_unknown": "exits when asked for a method of the newer era",
     "ignores_unknown": "does not answer methods of the newer era",
@@ -51,6 +52,10 @@ DEFECTS = {
     "wrong_shape": "answers a result whose parts have wrong types",
     "stubborn": "ignores the end of its input and the signal to terminate",
     "breeds": "starts a child of its own that outlives it",
+    "escapes": "starts a child in a session of its own, whose parent ends at once, deaf to termination",
+    "dies_after_call": "answers a call, then exits",
+    "slow_start": "reads nothing for the first second of its life",
+    "out_of_order": "answers two calls in the opposite order",
 }
 
 
@@ -73,6 +78,8 @@ class _Server:
         self.modern = modern
         self.log = log
         self.calls = 0
+        self.held: Message | None = None
+        """A call that waits for the next one to be answered first."""
 
     def run(self) -> None:
         self.record({"started": os.getpid()})
@@ -91,11 +98,17 @@ class _Server:
             case "dies_at_start":
                 sys.stderr.write("\x1b[31mno database\x1b[0m at /nowhere\n")
                 sys.exit(3)
+            case "dies_at_start_once" if _is_first_life(self.log):
+                sys.exit(3)
             case "stubborn":
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
             case "breeds":
                 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
                 self.record({"bred": child.pid})
+            case "escapes":
+                self.record({"bred": int(subprocess.check_output([sys.executable, "-c", _ESCAPE]))})
+            case "slow_start":
+                time.sleep(1)
             case _:
                 pass
 
@@ -157,6 +170,16 @@ class _Server:
                     time.sleep(60)
             case "never_answers_calls":
                 return None
+            case "out_of_order":
+                held, self.held = self.held, message
+                if held is None:
+                    return None
+                self.held = None
+                self.result(message, _said(message))
+                return self.result(held, _said(held))
+            case "dies_after_call":
+                self.result(message, good)
+                sys.exit(7)
             case "huge_answer":
                 good["content"][0]["text"] = "x" * int(message["params"]["arguments"]["bytes"])
             case "many_rows":
@@ -207,6 +230,20 @@ class _Server:
         if self.log is not None:
             with self.log.open("a") as file:
                 file.write(json.dumps(entry) + "\n")
+
+
+_ESCAPE = """
+import subprocess, sys
+deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+nothing = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+print(subprocess.Popen([sys.executable, "-c", deaf], start_new_session=True, **nothing).pid)
+"""
+
+
+def _said(call: Message) -> Message:
+    """Return an answer that tells which call it answers."""
+    text = json.dumps(call["params"].get("arguments"))
+    return {"content": [{"type": "text", "text": text}]}
 
 
 _GOOD: Message = {"name": "good", "inputSchema": {"type": "object"}}

@@ -8,18 +8,29 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+import anyio
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from catalog.testing.script import Answer, CallLog, LoggedCall, Refuse, Reply, Respond, ScriptedTool, Vanish
+from catalog.era import Era
+from catalog.testing.script import (
+    Answer,
+    CallLog,
+    LoggedCall,
+    Refuse,
+    Reply,
+    Respond,
+    ScriptedTool,
+    Vanish,
+)
 from catalog.testing.scripted import ScriptedServer
 
 __all__ = ["Scenario", "ScenarioTool", "scripted"]
 
-Behaviour = Literal["answers", "echo", "counter", "store", "folders", "calls", "changes"]
+Behaviour = Literal["answers", "echo", "counter", "store", "folders", "calls", "sleep", "changes"]
 
 
 class _Model(BaseModel):
@@ -32,7 +43,8 @@ class ScenarioTool(_Model):
     Behaviours: `answers` gives `answers` in turn; `echo` its arguments; `counter` how often it was
     called in this process; `store` remembers its arguments in this process and returns all of them;
     `folders` makes an empty file `name` in the working folder and tells HOME, TMPDIR, the folder and
-    its files; `calls` tells which calls arrived and which of them were cancelled; `changes` puts the
+    its files; `calls` tells which calls arrived and which of them were cancelled; `sleep` answers after
+    the `seconds` it is asked for, so that answers come in another order than calls; `changes` puts the
     scenario's `then` in the place of all tools.
     """
 
@@ -56,6 +68,11 @@ class Scenario(_Model):
     tools: list[ScenarioTool] = Field(default_factory=list[ScenarioTool])
     serve: Literal["stdio", "http", "sse"] = "stdio"
     """Over http and sse the address is the only line on standard output."""
+    era: Literal["legacy", "modern", "changing"] | None = None
+    """The only era it speaks, over stdio; `changing`: legacy in its first life, modern later, which
+    needs a log. None: both."""
+    start_seconds: float = 0.0
+    """How long it takes before it reads anything."""
     page_size: int | None = None
     ttl_ms: int = 0
     announces: bool = True
@@ -65,6 +82,25 @@ class Scenario(_Model):
     """File that gets a line of JSON per start and per call."""
     defect: str | None = None
     """A raw server with this defect instead (`catalog.testing.defects.DEFECTS`); tools are its own."""
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        if self.era is not None and self.serve != "stdio":
+            raise ValueError("one era only is spoken over stdio")
+        if self.era == "changing" and self.log is None:
+            raise ValueError("a server that changes its era needs a log, to know which life it is in")
+        return self
+
+    def era_now(self) -> Era | None:
+        """Return the only era that is spoken in this life, which is written in the log already."""
+        if self.era != "changing":
+            return self.era
+        return "legacy" if self.log is not None and lives(self.log) < 2 else "modern"
+
+
+def lives(log: Path) -> int:
+    """Return how many processes of a server have written in a log."""
+    return sum("started" in json.loads(line) for line in log.read_text().splitlines())
 
 
 def scripted(scenario: Scenario) -> ScriptedServer:
@@ -114,7 +150,7 @@ def _tool(tool: ScenarioTool, log: CallLog, change: Respond) -> ScriptedTool:
     )
 
 
-def _respond(tool: ScenarioTool, log: CallLog) -> Callable[[dict[str, JsonValue]], Answer] | list[Answer]:
+def _respond(tool: ScenarioTool, log: CallLog) -> Respond | Sequence[Answer]:
     match tool.behaviour:
         case "answers":
             return [_answer(answer) for answer in tool.answers or ["done"]]
@@ -126,6 +162,8 @@ def _respond(tool: ScenarioTool, log: CallLog) -> Callable[[dict[str, JsonValue]
             return _Storing()
         case "folders":
             return _folders
+        case "sleep":
+            return _sleep
         case "calls":
             return lambda _: [{"tool": call.tool, "cancelled": call.cancelled} for call in log.calls]
         case "changes":
@@ -160,6 +198,12 @@ class _Storing:
     def __call__(self, arguments: dict[str, JsonValue]) -> Answer:
         self._stored |= arguments
         return dict(self._stored)
+
+
+async def _sleep(arguments: dict[str, JsonValue]) -> Answer:
+    seconds = arguments.get("seconds")
+    await anyio.sleep(seconds if isinstance(seconds, int | float) else 0)
+    return arguments
 
 
 def _folders(arguments: dict[str, JsonValue]) -> Answer:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
+import anyio
 from pydantic import JsonValue
 
 from catalog.result import CallOutcome
@@ -62,7 +64,7 @@ class Bank:
     async def _tools_changed(self, server: str) -> None:
         """Look at a server's new tools while it is connected, not only when they are next called."""
         try:
-            self.context.note_tools([server])
+            self.context.keep_seen([server])
         except StoreError:
             _LOG.exception(
                 "changed tools of %s could not be kept; they are looked at again with the next call", server
@@ -121,12 +123,14 @@ class Bank:
         if request.save is not None:
             check_name(request.save)
         may_run = request.route in (None, "direct") and spent_at_once(request.budget) is None
+        started = anyio.current_time()
         direct = await run_directly(task, request, context) if may_run else None
         if direct is not None and (direct.is_final or request.route == "direct"):
             return direct.report
         if request.route == "direct":
             return no_direct_skill(task)
-        solved = await solve_task(task, request, context, direct)
+        left = request.budget.after(anyio.current_time() - started)
+        solved = await solve_task(task, replace(request, budget=left), context, direct)
         return await _learned(solved, request.save, context)
 
     def published(self) -> list[PublishedSkill]:

@@ -12,9 +12,12 @@ from pathlib import Path
 from catalog.config import Config
 from catalog.connections import Connections
 from catalog.effects import EffectTable
+from catalog.era import Era
 from catalog.search import ToolIndex
 from catalog.tools import Snapshot, Tool
 from server.bank.noticing import ToolNotes
+from server.bank.patience import FOR_ALL, Patience
+from server.eras import known_eras, save_eras
 from server.execution.consent import Consent
 from server.execution.episode import Episode
 from server.execution.options import RunOptions
@@ -36,6 +39,7 @@ class _Seen:
     """Tools as this process knows them: which servers were listed, what was read from the store."""
 
     listed: set[str] = field(default_factory=set[str])
+    eras: dict[str, Era] | None = None
     stored: Snapshot | None = None
     index: ToolIndex | None = None
     indexed: tuple[Tool, ...] = ()
@@ -72,19 +76,24 @@ class Context:
         """Return the context with a client's own consent and progress, where it has any."""
         return replace(self, consent=consent or self.consent, progress=progress or self.progress)
 
-    async def snapshot(self, servers: Iterable[str] | None = None) -> Snapshot:
+    async def snapshot(self, servers: Iterable[str] | None = None, patience: Patience = FOR_ALL) -> Snapshot:
         """Connect to servers and return all tools that are known, those last stored included.
 
         Args:
             servers: the ones to connect to; None for all that are configured.
+            patience: how long to wait for each; a slower one goes on connecting meanwhile.
         """
         wanted = frozenset(self.config.servers if servers is None else servers)
         wanted &= frozenset(self.config.servers)
         if missing := wanted - self._seen.listed:
-            self.progress(Progress("connect", f"connecting to {', '.join(sorted(missing))}"))
-            await self.connections.snapshot(servers=missing)
+            stored = self.known().servers
+            waiting = {name: patience.of(name, is_stored=name in stored) for name in missing}
+            if awaited := sorted(name for name, seconds in waiting.items() if seconds > 0):
+                self.progress(Progress("connect", f"connecting to {', '.join(awaited)}"))
+                await self.connections.snapshot(servers=awaited, patience=waiting.__getitem__)
+            self.connections.begin(missing.difference(awaited))
             self._seen.listed.update(name for name in missing if self.is_ready(name))
-        self.note_tools(wanted)
+        self.keep_seen(wanted)
         return self.known()
 
     def is_ready(self, server: str) -> bool:
@@ -149,11 +158,20 @@ class Context:
         """Return in words what changed about a server's tools since this process began."""
         return self.notes.told_of(server)
 
-    def note_tools(self, servers: Iterable[str]) -> None:
-        """Take up what connected servers list now, and tell of it where it differs from before."""
+    def keep_seen(self, servers: Iterable[str]) -> None:
+        """Take up what servers list and speak now; store it and tell of it where it differs from before."""
+        wanted = tuple(servers)
+        links = {name: link for name in wanted if (link := self.connections.connection(name)) is not None}
         known = self.connections.known
-        listed = {server: known.of_server(server) for server in servers if self.is_ready(server)}
+        listed = {n: known.of_server(n) for n, link in links.items() if link.tools or self.is_ready(n)}
         self.notes.note(listed, self.store, self.clock())
+        if self._seen.eras is None:
+            self._seen.eras = known_eras(self.store, self.config)
+        eras: dict[str, Era] = {name: link.era for name, link in links.items() if link.era is not None}
+        found: dict[str, Era] = {n: era for n, era in eras.items() if self._seen.eras.get(n) != era}
+        if found:
+            save_eras(found, self.store, self.config, self.clock())
+            self._seen.eras.update(found)
 
 
 def allowing(effects: EffectTable, allow: Sequence[str]) -> EffectTable:

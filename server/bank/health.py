@@ -73,6 +73,8 @@ def _server(server: _Known, context: Context) -> ServerReport:
         annotated=sum(tool.annotations != Annotations() for tool in tools),
         last_errors=tuple(server.troubles[:_TROUBLES_SHOWN]),
         changes=context.changes_of(report.name),
+        circuit=report.circuit,
+        retry_seconds=report.retry_seconds,
         reset=effects.reset_mode(report.name),
         classified=sum(effect is not Effect.UNKNOWN for effect in classes),
     )

@@ -12,6 +12,7 @@ from catalog.result import CallFailure, CallOutcome
 from catalog.size import is_large
 from catalog.tools import ToolId
 from server.bank.context import Context
+from server.bank.patience import FOR_A_LOOK
 from server.bank.traces import keep_call
 from server.reports import EffectsReport, ToolEffect, ToolHit
 
@@ -33,8 +34,11 @@ UpstreamProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
 async def find_tools(query: str, limit: int, context: Context) -> list[ToolHit]:
-    """Return the tools of all configured servers that fit a query, best first."""
-    await context.snapshot()
+    """Return the tools of all configured servers that fit a query, best first.
+
+    Servers whose tools are stored are not waited for.
+    """
+    await context.snapshot(patience=FOR_A_LOOK)
     effects = context.effects
     return [
         ToolHit(
@@ -59,6 +63,7 @@ async def call_tool(
     megabyte the outcome holds what the trace does: digest, size and preview.
     """
     outcome = await context.connections.call(tool, dict(arguments), progress=progress)
+    context.keep_seen([tool.server])
     trace = await keep_call(tool, dict(arguments), outcome, context)
     meta = {**outcome.meta, TRACE_META_KEY: trace.id}
     if outcome.large_bytes is None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import anyio
 from pydantic import JsonValue
 
 from server.bank.context import Context, allowing
-from server.bank.running import input_faults, signatures_of, static_faults, unreachable_faults
+from server.bank.patience import for_search
+from server.bank.running import input_faults, servers_of, signatures_of, static_faults, unreachable_faults
 from server.bank.traces import judged_trace, shown_outputs
 from server.compilation.compile import VerifiedRun
 from server.evolution.driver import Progress as SearchProgress
@@ -57,7 +58,10 @@ async def repair_document(document: object, request: RepairRequest, context: Con
         return Repaired(checked_only(workflow, faults, spent))
     if wrong:
         return Repaired(checked_only(workflow, wrong))
-    snapshot = await context.snapshot()
+    started = anyio.current_time()
+    needed = servers_of(workflow, context)
+    snapshot = await context.snapshot(patience=for_search(request.budget.seconds, needed))
+    connecting = anyio.current_time() - started
     if away := unreachable_faults(workflow, snapshot, context):
         return Repaired(checked_only(workflow, away))
     world = World(request.task or "", request.inputs, snapshot, effects, context.tool_index())
@@ -66,7 +70,9 @@ async def repair_document(document: object, request: RepairRequest, context: Con
     evaluator = Evaluator(
         world, request.checks, episode, context.options(request.task), signatures_of(workflow, context)
     )
-    return await search_from(workflow, evaluator, request.budget, context)
+    repaired = await search_from(workflow, evaluator, request.budget.after(connecting), context)
+    seconds = repaired.report.seconds + connecting
+    return replace(repaired, report=repaired.report.model_copy(update={"seconds": seconds}))
 
 
 def spent_at_once(budget: Budget) -> str | None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import anyio
 
 from server.bank.context import Context, allowing
+from server.bank.patience import for_search
 from server.bank.repairing import Repaired, checked_only, search_from, spent_at_once
 from server.bank.routing import DirectRun
 from server.bank.running import static_faults
@@ -41,7 +42,10 @@ async def solve_task(
         tried: a skill that was run first and failed, None when there was none.
     """
     started = anyio.current_time()
-    snapshot = context.known() if spent_at_once(request.budget) else await context.snapshot()
+    if spent_at_once(request.budget):
+        snapshot = context.known()
+    else:
+        snapshot = await context.snapshot(patience=for_search(request.budget.seconds))
     effects = allowing(context.effects, request.allow)
     world = World(task, request.inputs, snapshot, effects, context.tool_index())
     plans = plan_deterministically(world, wanted_outputs(request.checks))
@@ -56,7 +60,8 @@ async def solve_task(
     else:
         episode = tried.episode
     evaluator = Evaluator(world, request.checks, episode, context.options(task))
-    best, calls, candidates = await _first_right(plans, evaluator, request.budget, context)
+    budget = request.budget.after(anyio.current_time() - started)
+    best, calls, candidates = await _first_right(plans, evaluator, budget, context)
     report = best.report.model_copy(
         update={
             "calls": calls + (tried.report.calls if tried else 0),

@@ -10,11 +10,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from catalog.config import ServerSpec
 from catalog.connection import Connection, EraMemory, Options
-from catalog.link import Era
+from catalog.era import Era
 from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind, RanUpstream
 from catalog.testing.defects import defect_command, read_log
 from catalog.transport import open_transport
@@ -42,6 +43,7 @@ async def connection_to(
                 group,
                 known,
                 options or Options(),
+                lambda: 0.0,
             )
             try:
                 yield connection
@@ -57,6 +59,10 @@ async def failed(connection: Connection, seconds: float = 10, **arguments: int) 
     outcome = await call(connection, seconds, **arguments)
     assert isinstance(outcome, CallFailure), outcome
     return outcome
+
+
+def nothing(tool: str) -> bool:  # noqa: ARG001  (no tool leaves anything)
+    return False
 
 
 def starts(log: Path) -> list[int]:
@@ -229,6 +235,124 @@ async def test_the_era_is_found_once_and_remembered(
     async with connection_to(defect, log, eras=eras) as connection:
         assert isinstance(await call(connection), CallSuccess)
     assert len(starts(log)) == children + 1
+
+
+async def test_calls_over_the_limit_wait_their_turn_within_their_time(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    outcomes: list[CallFailure] = []
+    async with connection_to("never_answers_calls", log, options=Options(parallel_calls=2)) as connection:
+
+        async def one() -> None:
+            outcomes.append(await failed(connection, 1))
+
+        async with anyio.create_task_group() as group:
+            for _ in range(4):
+                group.start_soon(one)
+    assert calls(log) == 2
+    assert sorted((outcome.message, outcome.ran.value) for outcome in outcomes) == [
+        ("no answer within 1 s", "unsure"),
+        ("no answer within 1 s", "unsure"),
+        ("not sent within 1 s: 2 calls are under way", "no"),
+        ("not sent within 1 s: 2 calls are under way", "no"),
+    ]
+
+
+async def test_after_too_many_calls_without_an_answer_the_next_fails_at_once_and_says_why(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "log"
+    why = "its circuit is open after 5 failures in a row, the last: no answer within 0.1 s; it is tried again"
+    async with connection_to("never_answers_calls", log) as connection:
+        await connection.ready()
+        for _ in range(5):
+            assert (await failed(connection, 0.1)).kind is FailureKind.TIMEOUT
+        refused = await failed(connection, math.inf)
+        assert (refused.kind, refused.ran) == (FailureKind.SERVER_UNAVAILABLE, RanUpstream.NO)
+        assert refused.message.startswith(why)
+        assert connection.problems[0].startswith(why)
+        assert (connection.circuit, connection.status) == ("open", "ready")
+        while connection.circuit == "open":
+            await anyio.lowlevel.checkpoint()
+        assert (await failed(connection, 0.1)).kind is FailureKind.TIMEOUT
+        assert connection.circuit == "open"
+    assert calls(log) == 6
+
+
+async def test_a_server_that_is_back_closes_its_circuit(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with connection_to("dies_at_start_once", log) as connection:
+        await failed(connection)
+        assert connection.circuit == "open"
+        while connection.circuit == "open":
+            await anyio.lowlevel.checkpoint()
+        assert isinstance(await call(connection), CallSuccess)
+        assert (connection.circuit, connection.retry_seconds) == ("closed", None)
+    assert len(starts(log)) == 2
+
+
+async def test_an_idle_upstream_that_holds_nothing_is_ended_and_started_again(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    options = Options(idle_seconds=0.2, leaves_state=nothing)
+    async with connection_to("none", log, options=options) as connection:
+        assert isinstance(await call(connection), CallSuccess)
+        await connection.lost()
+        assert (connection.status, connection.problems, len(connection.tools)) == ("idle", [], 1)
+        with pytest.raises(ProcessLookupError):
+            os.kill(starts(log)[0], 0)
+        assert isinstance(await call(connection), CallSuccess)
+        assert connection.generation == 2
+    assert len(starts(log)) == 2
+
+
+async def test_an_idle_upstream_that_may_hold_something_is_kept(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    free, costly = Options(idle_seconds=0.2, leaves_state=nothing), Options(idle_seconds=0.2)
+    async with connection_to("none", log, options=costly) as kept:
+        await call(kept)
+        async with connection_to("none", options=free) as ended:
+            await call(ended)
+            await ended.lost()
+        assert isinstance(await call(kept), CallSuccess)
+    assert len(starts(log)) == 1
+
+
+async def test_a_call_under_way_keeps_an_upstream_from_being_idle(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    options = Options(idle_seconds=0.05, leaves_state=nothing)
+    async with connection_to("never_answers_calls", log, options=options) as connection:
+        late = await failed(connection, 1)
+        assert (late.message, len(starts(log))) == ("no answer within 1 s", 1)
+
+
+async def test_answers_in_another_order_find_their_calls(tmp_path: Path) -> None:
+    said: dict[int, CallOutcome] = {}
+    async with connection_to("out_of_order", tmp_path / "log") as connection:
+
+        async def ask(number: int) -> None:
+            said[number] = await call(connection, n=number)
+
+        async with anyio.create_task_group() as group:
+            for number in range(4):
+                group.start_soon(ask, number)
+    texts = {number: outcome.content[0] for number, outcome in said.items()}
+    assert texts == {n: {"type": "text", "text": f'{{"n": {n}}}'} for n in range(4)}
+
+
+async def test_an_upstream_that_is_slow_to_start_is_waited_for(tmp_path: Path) -> None:
+    async with connection_to("slow_start", tmp_path / "log") as connection:
+        assert isinstance(await call(connection), CallSuccess)
+        assert connection.seconds_to_start is not None
+        assert connection.seconds_to_start >= 1
+
+
+async def test_a_server_with_little_time_that_ignores_the_probe_is_tried_in_the_other_era(
+    tmp_path: Path,
+) -> None:
+    eras: EraMemory = {}
+    options = Options(start_seconds=1.5)
+    async with connection_to("ignores_unknown", tmp_path / "log", options=options, eras=eras) as connection:
+        assert isinstance(await call(connection), CallSuccess)
+    assert eras == {"odd": "legacy"}
 
 
 async def test_a_quarantined_tool_is_not_called() -> None:

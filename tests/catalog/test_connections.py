@@ -7,20 +7,21 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
+from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import JsonValue
 
 from catalog.config import Config, ServerSpec
 from catalog.connections import Connections, open_connections
-from catalog.effects import EffectTable, Reset
-from catalog.link import Era
+from catalog.effects import Effect, EffectTable, Reset
+from catalog.era import Era
 from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind, RanUpstream
 from catalog.testing import ScriptedServer, ScriptedTool, Vanish, open_test_connections
 from catalog.testing.defects import defect_command, read_log
@@ -108,6 +109,143 @@ async def test_a_stuck_server_delays_no_other() -> None:
         with anyio.fail_after(10):
             assert isinstance(await connections.call(ToolId("good", "good"), {}), CallSuccess)
         group.cancel_scope.cancel()
+
+
+async def test_first_calls_snapshots_and_relistings_that_race_start_one_child(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with opened(defective("one", "none", log)) as connections, anyio.create_task_group() as group:
+        connections.begin()
+        for _ in range(20):
+            group.start_soon(connections.call, ToolId("one", "good"), {})
+            group.start_soon(connections.snapshot)
+            group.start_soon(connections.relist, "one")
+    assert len(started(log)) == 1
+
+
+async def test_a_stuck_server_is_waited_for_no_longer_than_wanted_and_goes_on_connecting() -> None:
+    specs = [defective("stuck", "silent"), defective("good", "none")]
+    async with opened(*specs) as connections:
+        patience = {"stuck": 0.3, "good": 20.0}
+        snapshot = await connections.snapshot(patience=patience.__getitem__)
+        assert snapshot.servers == {"good"}
+        stuck, good = (connections.connection(name) for name in ("stuck", "good"))
+        assert stuck is not None
+        assert good is not None
+        assert (stuck.status, good.status) == ("starting", "ready")
+
+
+async def test_a_queue_of_stuck_servers_keeps_no_call_from_its_own_server() -> None:
+    stuck = [defective(f"stuck{n}", "silent") for n in range(12)]
+    async with opened(*stuck, defective("good", "none")) as connections:
+        connections.begin()
+        assert isinstance(await connections.call(ToolId("good", "good"), {}), CallSuccess)
+        waiting = [connections.connection(spec.name) for spec in stuck]
+        assert {connection.status for connection in waiting if connection} <= {"idle", "starting"}
+
+
+async def test_fifty_calls_stuck_on_one_server_keep_no_call_from_another(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    specs = [defective("hung", "never_answers_calls", log), defective("good", "none")]
+    async with opened(*specs) as connections, anyio.create_task_group() as group:
+        for _ in range(50):
+            group.start_soon(connections.call, ToolId("hung", "good"), {})
+        while sum("called" in entry for entry in read_log(log)) < 16:
+            await anyio.lowlevel.checkpoint()
+        for _ in range(50):
+            assert isinstance(await connections.call(ToolId("good", "good"), {}), CallSuccess)
+        reports = {report.name: report for report in connections.reports()}
+        assert (reports["hung"].calls_under_way, reports["good"].calls_under_way) == (16, 0)
+        group.cancel_scope.cancel()
+
+
+async def test_the_state_of_a_circuit_is_reported() -> None:
+    specs = [defective("hung", "never_answers_calls", parallel_calls=3), defective("good", "none")]
+    async with opened(*specs, dice=lambda: 0.0) as connections:
+        await connections.snapshot()
+        for _ in range(5):
+            await connections.call(ToolId("hung", "good"), {}, timeout_seconds=0.1)
+        good, hung = connections.reports()
+        assert (good.circuit, good.retry_seconds, good.problems) == ("closed", None, ())
+        assert (hung.circuit, hung.status) == ("open", "ready")
+        assert hung.retry_seconds is not None
+        assert 0 < hung.retry_seconds <= 0.5
+        assert "its circuit is open after 5 failures in a row" in hung.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("own", "effect", "is_ended"),
+    [
+        (None, Effect.READ, True),
+        (None, Effect.WRITE, False),
+        (None, Effect.UNKNOWN, False),
+        (0.2, Effect.WRITE, True),
+        (0.0, Effect.READ, False),
+    ],
+)
+async def test_an_idle_server_is_ended_where_nothing_is_lost_or_its_operator_says_so(
+    own: float | None, effect: Effect, is_ended: bool
+) -> None:
+    spec, other = defective("a", "none", idle_seconds=own), defective("other", "none")
+    effects = EffectTable({"a": {"*": effect}, "other": {"*": Effect.PURE}})
+    with anyio.fail_after(60):
+        async with open_connections(Config({"a": spec, "other": other}, effects, idle_seconds=0.2)) as opened:
+            for name in ("a", "other"):
+                assert isinstance(await opened.call(ToolId(name, "good"), {}), CallSuccess)
+            ended = opened.connection("a" if is_ended else "other")
+            assert ended is not None
+            await ended.lost()
+            statuses = {report.name: report.status for report in opened.reports()}
+            assert statuses["a"] == ("idle" if is_ended else "ready")
+
+
+async def test_a_server_that_changed_its_era_is_probed_again(tmp_path: Path) -> None:
+    scenario: Scenario = {"tools": [{"name": "echo", "behaviour": "echo"}], "era": "changing"}
+    spec = scenario_server("state", tmp_path, {**scenario, "log": str(tmp_path / "log")})
+    async with opened(spec, eras={}) as connections:
+        assert isinstance(await connections.call(ToolId("state", "echo"), {}), CallSuccess)
+        assert connections.eras == {"state": "legacy"}
+        known = dict(connections.eras)
+    async with opened(spec, eras=known) as connections:
+        assert isinstance(await connections.call(ToolId("state", "echo"), {}), CallSuccess)
+        assert connections.eras == {"state": "modern"}
+    assert len(started(tmp_path / "log")) == 3
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_scenario_that_speaks_one_era_only_is_called_in_it(tmp_path: Path, era: Era) -> None:
+    spec = scenario_server("work", tmp_path, {**WORK, "era": era})
+    async with opened(spec) as connections:
+        await check_the_work_of_a_server(connections, "work")
+        assert connections.eras == {"work": era}
+
+
+async def test_an_era_that_fails_without_a_word_is_doubted_at_the_next_attempt(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    async with opened(defective("odd", "dies_at_start_once", log), eras={"odd": "legacy"}) as connections:
+        await connections.snapshot()
+        connection = connections.connection("odd")
+        assert connection is not None
+        while connection.circuit == "open":
+            await anyio.lowlevel.checkpoint()
+        assert (await connections.snapshot()).servers == {"odd"}
+        assert connections.eras == {"odd": "legacy"}
+
+
+async def test_answers_of_a_scenario_come_in_the_order_in_which_they_are_ready(tmp_path: Path) -> None:
+    spec = scenario_server("work", tmp_path, {"tools": [{"name": "sleep", "behaviour": "sleep"}]})
+    answered: list[float] = []
+    async with opened(spec) as connections, anyio.create_task_group() as group:
+        await connections.snapshot()
+
+        async def ask(seconds: float) -> None:
+            outcome = await connections.call(ToolId("work", "sleep"), {"seconds": seconds})
+            assert isinstance(outcome, CallSuccess)
+            assert outcome.structured == {"seconds": seconds}
+            answered.append(seconds)
+
+        for seconds in (1.0, 0.5, 0.0):
+            group.start_soon(ask, seconds)
+    assert answered == [0.0, 0.5, 1.0]
 
 
 async def test_a_hanging_call_leaves_other_servers_alone() -> None:
@@ -341,14 +479,22 @@ async def test_a_child_process_is_called_with_progress_and_cancelled(tmp_path: P
 @asynccontextmanager
 async def serving(folder: Path, scenario: Scenario) -> AsyncGenerator[str]:
     """Yield the address of a scenario served by a process over http or sse."""
+    async with served(folder, scenario) as (_, url):
+        yield url
+
+
+@asynccontextmanager
+async def served(folder: Path, scenario: Scenario) -> AsyncGenerator[tuple[Process, str]]:
+    """Yield the process that serves a scenario over http or sse, and its address."""
     spec = scenario_server("remote", folder, scenario)
     async with await anyio.open_process([spec.command or "", *spec.args], stderr=None) as process:
         assert process.stdout is not None
         try:
             with anyio.fail_after(30):
-                yield (await process.stdout.receive()).decode().strip()
+                yield process, (await process.stdout.receive()).decode().strip()
         finally:
-            process.kill()
+            with suppress(ProcessLookupError):  # a test may have killed it
+                process.kill()
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -361,6 +507,20 @@ async def test_a_server_over_http_is_called_in_both_eras(tmp_path: Path, era: Er
         await check_the_work_of_a_server(connections, "far")
         (report,) = connections.reports()
         assert (report.status, report.transport, report.era) == ("ready", "http", era)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_call_to_a_server_that_is_down_by_now_provably_did_not_run(tmp_path: Path, era: Era) -> None:
+    async with (
+        served(tmp_path, {**WORK, "serve": "http"}) as (process, url),
+        opened(ServerSpec("far", url=url, transport="http"), eras={"far": era}) as connections,
+    ):
+        assert isinstance(await connections.call(ToolId("far", "echo"), {}), CallSuccess)
+        process.kill()
+        await process.wait()
+        outcome = await connections.call(ToolId("far", "echo"), {})
+        assert isinstance(outcome, CallFailure)
+        assert (outcome.kind, outcome.ran) == (FailureKind.SERVER_UNAVAILABLE, RanUpstream.NO)
 
 
 async def test_a_server_over_sse_is_called(tmp_path: Path) -> None:
@@ -391,8 +551,8 @@ async def test_a_changed_tool_list_is_read_again_and_announced(era: Era) -> None
 
     with anyio.fail_after(10):
         async with open_test_connections({"a": server}, era=era) as connections:
-            connections.on_change(changed)
             assert {tool.id.tool for tool in await connections.snapshot()} == {"one"}
+            connections.on_change(changed)
             await server.listened()
             await server.change_tools([ScriptedTool("two", ["x"])])
             await heard.wait()

@@ -157,7 +157,7 @@ async def test_the_resource_of_a_sick_server_names_what_doctor_names(tmp_path: P
     settings = Settings(tmp_path / "config.json", tmp_path / "store.db", environment=dict(os.environ))
     async with open_bank(settings) as bank, Client(BankServer(bank), mode=era) as client:
         idle = json.loads(await read(client, "catalog://servers"))["servers"]
-        await client.call_tool("find_tools", {"query": "good"})
+        await bank.doctor()
         listed = json.loads(await read(client, "catalog://servers"))["servers"]
         one = json.loads(await read(client, "catalog://servers/bomb"))
     assert [server["status"] for server in idle] == ["idle", "idle"]

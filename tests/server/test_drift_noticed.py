@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+import anyio
 import pytest
 
 from catalog.effects import Effect
@@ -85,7 +86,9 @@ async def test_a_change_while_the_bank_was_away_is_noticed_when_it_next_connects
     changed = ScriptedServer([add_tool(digits={"type": "integer"})])
     for changes in (("gone: multiply; changed: add",), ()):  # told once, also over restarts
         async with open_desk({"calculator": changed}) as later:
-            await later.bank.find_tools("add", 3)
+            await later.bank.find_tools("add", 3)  # which does not wait for a server whose tools are stored
+            while later.bank.servers()[0].status == "idle":
+                await anyio.sleep(0.01)
             assert later.store.head("adds").state == "stale"
             (report,) = later.bank.servers()
             assert report.changes == changes

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from catalog.effects import Effect
+from catalog.era import KnownEra
 from catalog.tools import Annotations, Snapshot, Tool, ToolId
 from skills_store.errors import IllegalTransition, UnknownSkill, VersionConflict
 from skills_store.lifecycle import STATES, StateChange
@@ -347,6 +348,12 @@ class TestSnapshots:
         assert store.snapshot().get(full.id) == full
         assert store.snapshot().get(full.id).contract_hash == full.contract_hash
         assert store.snapshot().get(ToolId("weather", "bare")).output_schema is None
+
+    def test_the_era_of_a_server_is_replaced_and_others_keep_theirs(self, store):
+        assert store.eras() == {}
+        store.save_eras({"a": KnownEra("legacy", "sha256:1"), "b": KnownEra("modern", "sha256:2")}, 1.0)
+        store.save_eras({"a": KnownEra("modern", "sha256:3")}, 2.0)
+        assert store.eras() == {"a": KnownEra("modern", "sha256:3"), "b": KnownEra("modern", "sha256:2")}
 
 
 def test_threads_that_add_the_same_name_have_one_winner(store, a_skill):
