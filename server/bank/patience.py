@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
-__all__ = ["FOR_ALL", "FOR_A_LOOK", "Patience", "for_search"]
+__all__ = ["FOR_ALL", "FOR_A_FIRST_LOOK", "FOR_A_LOOK", "Patience", "for_search"]
 
 _STORED_SECONDS = 2.0
 _UNKNOWN_SECONDS = 30.0
@@ -39,8 +39,11 @@ class Patience:
 FOR_ALL = Patience()
 """Each server is waited for until it is there or cannot be had."""
 
-FOR_A_LOOK = Patience(stored=0.0, unknown=0.5)
+FOR_A_LOOK = Patience(stored=0.0, unknown=0.25)
 """For an answer from what is stored, with a moment for a server that was just added."""
+
+FOR_A_FIRST_LOOK = Patience(unknown=_UNKNOWN_SECONDS)
+"""For an answer where nothing is stored yet."""
 
 
 def for_search(budget_seconds: float, needed: Collection[str] = ()) -> Patience:

@@ -12,7 +12,7 @@ from catalog.result import CallFailure, CallOutcome
 from catalog.size import is_large
 from catalog.tools import ToolId
 from server.bank.context import Context
-from server.bank.patience import FOR_A_LOOK
+from server.bank.patience import FOR_A_FIRST_LOOK, FOR_A_LOOK
 from server.bank.traces import keep_call
 from server.reports import EffectsReport, ToolEffect, ToolHit
 
@@ -38,7 +38,7 @@ async def find_tools(query: str, limit: int, context: Context) -> list[ToolHit]:
 
     Servers whose tools are stored are not waited for.
     """
-    await context.snapshot(patience=FOR_A_LOOK)
+    await context.snapshot(patience=FOR_A_LOOK if context.known() else FOR_A_FIRST_LOOK)
     effects = context.effects
     return [
         ToolHit(
