@@ -9,9 +9,10 @@ as successes. Making the call belongs to `catalog.connection`; the wording of fa
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
+import anyio.to_thread
 import mcp_types as types
 from mcp import MCPError
 from pydantic import ValidationError
@@ -22,9 +23,10 @@ from catalog.failure_text import disguised, rejection_kind
 from catalog.plain_text import plain_text
 from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind, RanUpstream
 from catalog.schema import is_valid, problems
+from catalog.size import LARGE_BYTES, rough_size
 from catalog.tools import Tool
 
-__all__ = ["MESSAGE_LIMIT", "TOO_LARGE", "classify"]
+__all__ = ["MESSAGE_LIMIT", "OVER_BOUND", "TOO_LARGE", "classify", "classify_large"]
 
 MESSAGE_LIMIT = 2_000
 """Characters of a server's own words that are kept in a failure."""
@@ -32,7 +34,50 @@ MESSAGE_LIMIT = 2_000
 TOO_LARGE = -31_000
 """JSON-RPC code under which `catalog.transport` reports an answer over its size bound."""
 
+OVER_BOUND = "the answer is over the limit"
+"""How an answer over the size bound is said, whatever the transport."""
+
 _BLANKET_HTTP_ERROR = "Server returned an error response"
+
+
+async def classify_large(
+    answer: types.CallToolResult | Exception, tool: Tool | None, seconds: float
+) -> CallOutcome:
+    """Return what `classify` says; of a large answer in a thread, so that others go on meanwhile."""
+    if not isinstance(answer, types.CallToolResult) or _size(answer, LARGE_BYTES) <= LARGE_BYTES:
+        return classify(answer, tool, seconds)
+    return await anyio.to_thread.run_sync(_classify_whole, answer, tool, seconds, abandon_on_cancel=True)
+
+
+def _classify_whole(answer: types.CallToolResult, tool: Tool | None, seconds: float) -> CallOutcome:
+    outcome, size = classify(answer, tool, seconds), _size(answer, None)
+    if isinstance(outcome, CallFailure):
+        return replace(outcome, large_bytes=size)
+    return replace(outcome, large_bytes=size, large_output=outcome.output)
+
+
+def _size(answer: types.CallToolResult, enough: int | None) -> int:
+    """Return the rough size of an answer, structured content first."""
+    size = rough_size(cast("JsonValue", answer.structured_content), enough)
+    for block in answer.content:
+        if enough is not None and size > enough:
+            break
+        size += sum(len(text) for text in _texts(block))
+    return size
+
+
+def _texts(block: types.ContentBlock) -> list[str]:
+    match block:
+        case types.TextContent(text=text):
+            return [text]
+        case types.ImageContent(data=data) | types.AudioContent(data=data):
+            return [data]
+        case types.EmbeddedResource(resource=types.TextResourceContents(text=text)):
+            return [text]
+        case types.EmbeddedResource(resource=types.BlobResourceContents(blob=blob)):
+            return [blob]
+        case _:
+            return []
 
 
 def classify(answer: types.CallToolResult | Exception, tool: Tool | None, seconds: float) -> CallOutcome:
@@ -144,7 +189,7 @@ def _classify_protocol_error(error: MCPError, tool: Tool | None) -> tuple[Failur
             return FailureKind.SERVER_UNAVAILABLE, RanUpstream.UNSURE
         case types.REQUEST_TIMEOUT:
             return FailureKind.TIMEOUT, RanUpstream.UNSURE
-        case code if code == TOO_LARGE:
+        case code if code == TOO_LARGE or (code == types.PARSE_ERROR and OVER_BOUND in error.message):
             return FailureKind.OVER_LIMIT, RanUpstream.YES
         case types.METHOD_NOT_FOUND:
             return FailureKind.UNKNOWN_TOOL, RanUpstream.NO

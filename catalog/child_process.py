@@ -22,10 +22,11 @@ from anyio.streams.memory import MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
-from catalog.call import TOO_LARGE
+from catalog.call import OVER_BOUND, TOO_LARGE
 from catalog.child_input import ChildInput
 from catalog.config import ServerSpec
 from catalog.errors import ServerUnavailable
+from catalog.messages import read_message
 from catalog.plain_text import plain_text
 from catalog.process_tree import MARK_VARIABLE, ProcessTree, new_mark
 from catalog.wire import Streams
@@ -144,7 +145,7 @@ class _Pipes:
         async with received:
             try:
                 async for line in lines:
-                    if (message := self._parse(line)) is not None:
+                    if (message := await self._parse(line)) is not None:
                         await received.send(message)
                 if lines.overflowed is not None:
                     await self._refuse(lines.overflowed, received)
@@ -160,12 +161,12 @@ class _Pipes:
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             pass  # it says no more
 
-    def _parse(self, line: bytes) -> SessionMessage | None:
+    async def _parse(self, line: bytes) -> SessionMessage | None:
         if not line.strip():
             return None
         if line.lstrip()[:1] == b"{":
             try:
-                return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+                return SessionMessage(await read_message(line))
             except ValueError:
                 if (request := _request_id(line)) is not None:
                     return _failed(
@@ -184,9 +185,7 @@ class _Pipes:
         self._tree.kill()
         if (request := _request_id(head)) is not None:
             megabytes = self._max_message_bytes / 2**20
-            await received.send(
-                _failed(request, TOO_LARGE, f"the answer is over the limit of {megabytes:g} MiB")
-            )
+            await received.send(_failed(request, TOO_LARGE, f"{OVER_BOUND} of {megabytes:g} MiB"))
 
 
 class _Lines:

@@ -9,7 +9,7 @@ answer means to `catalog.call`.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +20,7 @@ from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
 from pydantic import JsonValue, ValidationError
 
-from catalog.call import classify
+from catalog.call import classify, classify_large
 from catalog.circuit import Circuit, CircuitState, Dice
 from catalog.era import Era
 from catalog.http_client import NOT_DELIVERED
@@ -133,6 +133,12 @@ class Connection:
     def calls_under_way(self) -> int:
         """Calls that were sent and not yet answered."""
         return self._link.in_flight if self._link is not None else 0
+
+    @property
+    def quarantined(self) -> Mapping[str, str]:
+        """Tools it lists that are never called, with the reason; as last listed."""
+        listing = self._link.listing if self._link is not None else None
+        return listing.quarantined if listing is not None else {}
 
     def start(self) -> None:
         """Begin to connect unless connected, connecting, closed or kept from it by the circuit."""
@@ -258,7 +264,7 @@ class Connection:
             return classify(error, self._tool(call.tool), call.seconds)
         except (ValidationError, RuntimeError) as error:
             return classify(error, self._tool(call.tool), call.seconds)
-        return classify(answer, self._tool(call.tool), call.seconds)
+        return await classify_large(answer, self._tool(call.tool), call.seconds)
 
     def _tool(self, name: str) -> Tool | None:
         return next((tool for tool in self.tools if tool.id.tool == name), None)
@@ -297,9 +303,8 @@ class Connection:
             self.generation += 1
             self._distrusts_era = False
             self._circuit.started()
-        first = self.generation == 1 and link.pending
         before, self.tools = self.tools, link.listing.tools
-        if not first and before != self.tools and self._changed is not None:
+        if before != self.tools and self._changed is not None:
             self._changed(self.name)
 
 

@@ -59,6 +59,14 @@ class ConnectionReport:
     retry_seconds: float | None = None
     """How long until it is tried again, None while the circuit is closed."""
     calls_under_way: int = 0
+    quarantined: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Tools it lists that are never called, with the reason."""
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """Everything that is wrong with it, quarantined tools too, as sentences."""
+        left_out = (f"tool {name!r} is quarantined: {reason}" for name, reason in self.quarantined.items())
+        return (*self.problems, *left_out)
 
 
 @asynccontextmanager
@@ -311,7 +319,7 @@ class Connections:
         return [self._report(upstream) for _, upstream in sorted(self._upstreams.items())]
 
     def on_change(self, callback: Changed) -> None:
-        """Await the callback with a server's name whenever its tools changed."""
+        """Await the callback with a server's name whenever its tools are not what they were, first none."""
         self._callbacks.append(callback)
 
     def close(self) -> None:
@@ -367,6 +375,7 @@ class Connections:
             connection.circuit,
             connection.retry_seconds,
             connection.calls_under_way,
+            connection.quarantined,
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from catalog.tools import Snapshot, ToolId
 
-__all__ = ["Drift", "compare"]
+__all__ = ["Drift", "compare", "render_drift"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +40,20 @@ def compare(before: Snapshot, after: Snapshot) -> Drift:
         changed=tuple(changed),
         reworded=tuple(t for t in reworded if t not in changed),
     )
+
+
+def render_drift(drift: Drift, shown: int = 5) -> str:
+    """Return in words what changed, at most so many tools of each kind by name."""
+    kinds = (
+        ("new", drift.added),
+        ("gone", drift.removed),
+        ("changed", drift.changed),
+        ("described otherwise", drift.reworded),
+    )
+    said: list[str] = []
+    for kind, tools in kinds:
+        if tools:
+            names = ", ".join(tool.tool for tool in tools[:shown])
+            more = f" and {len(tools) - shown} more" if len(tools) > shown else ""
+            said.append(f"{kind}: {names}{more}")
+    return "; ".join(said)

@@ -84,15 +84,19 @@ class EffectTable:
 
     `effects` maps a server to glob patterns over its tools; an exact name wins over a pattern,
     a longer pattern over a shorter one. `allow` maps a server to patterns of non-free tools that
-    plans may run once without asking.
+    plans may run once without asking. `changed` holds tools whose contract is not the one that their
+    class was given to: what they do is unknown until somebody says it again.
     """
 
     effects: Mapping[str, Mapping[str, Effect]] = field(default_factory=dict[str, Mapping[str, Effect]])
     reset: Mapping[str, Reset] = field(default_factory=dict[str, Reset])
     allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    changed: frozenset[ToolId] = frozenset()
 
     def effect(self, tool: ToolId) -> Effect:
-        """Return the configured class, `unknown` where nothing matches."""
+        """Return the configured class, `unknown` where nothing matches or the tool has changed since."""
+        if tool in self.changed:
+            return Effect.UNKNOWN
         patterns = self.effects.get(tool.server, {})
         if tool.tool in patterns:
             return patterns[tool.tool]

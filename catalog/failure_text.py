@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import cast
 
 from catalog.canonical import JsonValue
+from catalog.large_json import parse_json
 from catalog.result import FailureKind, RanUpstream, is_finite
 
 __all__ = ["disguised", "rejection_kind"]
@@ -125,7 +125,7 @@ def _parsed(text: str) -> JsonValue:
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
-        return cast("JsonValue", json.loads(text))
+        return parse_json(text)
     except (ValueError, RecursionError):
         return None
 

@@ -34,6 +34,8 @@ OpenTransport = Callable[[LastWords], Transport]
 
 _PROBE_SECONDS: Final = 5.0
 _RELISTEN_SECONDS: Final = 1.0
+_SHORTEST_TTL_SECONDS: Final = 2.0
+"""However short a list is said to last, it is not read again sooner."""
 _MAX_ERROR_CHARACTERS: Final = 1_000
 
 
@@ -111,7 +113,8 @@ class Link:
     def problems(self) -> list[str]:
         """What is wrong with it, the reason of its end first."""
         listing = self.listing.problems if self.listing is not None else ()
-        return [*([self.error] if self.error is not None else []), *self._words.problems(), *listing]
+        error = [self.error] if self.error is not None else []
+        return [*error, *self._words.problems(), *self._wire.problems, *listing]
 
     @contextmanager
     def calling(self, *, leaves_state: bool) -> Generator[None]:
@@ -217,7 +220,7 @@ class Link:
     async def _establish(self, client: Client, began: float) -> None:
         client.session.validate_tool_result = _leave_validation_to_classify
         self._wire.legacy = client.session.initialize_result is not None
-        listing = await list_tools(client, self._name, self._wire.problems)
+        listing = await list_tools(client, self._name, self._wire.repairs)
         self.era = "legacy" if self._wire.legacy else "modern"
         self.seconds_to_start = time.perf_counter() - began
         self.client = client
@@ -254,15 +257,20 @@ class Link:
         if self.client is None:
             return
         try:
-            self._take(await list_tools(self.client, self._name, self._wire.problems))
+            self._take(await list_tools(self.client, self._name, self._wire.repairs))
         except (MCPError, ValidationError, NotSent) as error:
             self._wire.note(f"its changed tool list could not be read: {_words(error)}")
 
     async def _keep_listing(self) -> None:
         while True:
-            await self._stale.wait()
+            with anyio.move_on_after(self._list_lasts_seconds()):
+                await self._stale.wait()
             self._stale = anyio.Event()
             await self.relist()
+
+    def _list_lasts_seconds(self) -> float:
+        said = self.listing.lasts_seconds if self.listing is not None else None
+        return math.inf if said is None else max(said, _SHORTEST_TTL_SECONDS)
 
     async def _listen(self, client: Client) -> None:
         """Mark the tools stale whenever an upstream of the newer era announces a change."""

@@ -2,6 +2,8 @@
 
 Hosts differ: some refuse dots, some a leading digit, all add prefixes of their own to a limit of
 64. So names stay short, and the caller keeps the way back in a map from name to server and tool.
+A name depends on its server and tool alone, never on what else there is, so that it is the same
+after a restart and when other tools come or go.
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ _RUN: Final = re.compile(r"_{2,}")
 
 
 def portable_name(server: str, tool: str, taken: Mapping[str, tuple[str, str]], limit: int = 40) -> str:
-    """Return the published name of a tool: `server__tool`, shortened with eight hex digits.
+    """Return the published name of a tool: `server__tool`, or a shorter likeness with eight hex digits.
 
-    The digits are there only when the plain name is too long or belongs to another tool; the same
-    tool keeps its name while it is in `taken`.
+    The digits are there wherever the name does not say server and tool exactly, so that two tools whose
+    names look alike never compete for one; and where the plain name is taken, by a tool of our own say.
 
     Args:
         server: configured name of the server, empty for a name without prefix.
@@ -42,7 +44,8 @@ def portable_name(server: str, tool: str, taken: Mapping[str, tuple[str, str]], 
     if not _SHORTEST <= limit <= 64:
         raise ValueError(f"a name's limit is {_SHORTEST} to 64 characters, not {limit}")
     wanted, plain = (server, tool), _plain(server, tool)
-    if len(plain) <= limit and taken.get(plain, wanted) == wanted:
+    is_exact = plain == (f"{server}{SEPARATOR}{tool}" if server else tool)
+    if is_exact and len(plain) <= limit and taken.get(plain, wanted) == wanted:
         return plain
     for attempt in count():
         name = f"{plain[: limit - _HEX - 1].rstrip('_-')}_{_fingerprint(server, tool, attempt)}"

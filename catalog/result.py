@@ -5,13 +5,12 @@ Classification of what a server answered into these values belongs to `catalog.c
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import cast
 
 from catalog.canonical import JsonValue, digest
+from catalog.large_json import parse_json
 
 __all__ = ["CallFailure", "CallOutcome", "CallSuccess", "FailureKind", "RanUpstream", "node_output"]
 
@@ -56,10 +55,16 @@ class CallSuccess:
     seconds: float
     has_structured: bool = True
     meta: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    large_bytes: int | None = None
+    """Rough size of an answer that is too large to be handled on the event loop, None for any other."""
+    large_output: JsonValue = None
+    """The output of such an answer, worked out already."""
 
     @property
     def output(self) -> JsonValue:
         """The node output (`CONTRACTS`, Output of a node)."""
+        if self.large_bytes is not None:
+            return self.large_output
         return self.structured if self.has_structured else node_output(self.content)
 
 
@@ -81,6 +86,8 @@ class CallFailure:
     structured: JsonValue = None
     has_structured: bool = False
     meta: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    large_bytes: int | None = None
+    """As of a success."""
 
 
 CallOutcome = CallSuccess | CallFailure
@@ -107,14 +114,10 @@ def _parsed_container(text: str) -> JsonValue:
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
-        value = cast("JsonValue", json.loads(text, parse_constant=_refuse_constant))
+        value = parse_json(text)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict | list) and is_finite(value) else None
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
 
 
 def is_finite(value: JsonValue) -> bool:

@@ -13,6 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from catalog.child_process import LastWords, open_process
 from catalog.config import ServerSpec
 from catalog.errors import ServerUnavailable
+from catalog.http_bound import bound_json_answers
 from catalog.http_client import UpstreamClient
 from catalog.wire import Streams
 
@@ -50,7 +51,11 @@ async def open_transport(
             yield streams
     else:
         async with (
-            UpstreamClient(headers=dict(spec.headers), timeout=_HTTP_TIMEOUT) as client,
+            UpstreamClient(
+                headers=dict(spec.headers),
+                timeout=_HTTP_TIMEOUT,
+                event_hooks={"response": [bound_json_answers(max_message_bytes)]},
+            ) as client,
             streamable_http_client(
                 spec.url, http_client=client, max_sse_event_size=max_message_bytes
             ) as streams,

@@ -17,8 +17,9 @@ import anyio
 import mcp_types as types
 from mcp.shared.message import SessionMessage
 
+from catalog.call import OVER_BOUND, TOO_LARGE
 from catalog.canonical import JsonValue
-from catalog.listing import repair_page
+from catalog.listing import Repairs, repair_page
 
 __all__ = ["Incoming", "NotSent", "Read", "Streams", "Transport", "Wire", "Write"]
 
@@ -52,13 +53,15 @@ class Wire:
 
     Attributes:
         ended: set once the upstream closed its side or a message could not be handed over.
-        problems: what had to be repaired, each once.
+        problems: what is wrong with it, each once.
+        repairs: what was wrong with its tools as listed last.
         legacy: whether the handshake era is spoken; known once the connection is made.
     """
 
     def __init__(self) -> None:
         self.ended = anyio.Event()
         self.problems: list[str] = []
+        self.repairs = Repairs()
         self.legacy = False
         self._asked: dict[types.RequestId, str] = {}
 
@@ -90,19 +93,25 @@ class Wire:
         message = item.message
         if isinstance(message, types.JSONRPCError) and message.id is not None:
             self._asked.pop(message.id, None)
+            if _is_event_too_large(message.error):
+                error = types.ErrorData(code=TOO_LARGE, message=f"{OVER_BOUND}: {message.error.message}")
+                return SessionMessage(message.model_copy(update={"error": error}), metadata=item.metadata)
         if not isinstance(message, types.JSONRPCResponse):
             return item
         result = cast("dict[str, JsonValue]", message.result)
         match self._asked.pop(message.id, None):
             case "tools/list":
-                result, problems = repair_page(result, legacy=self.legacy)
-                for problem in problems:
-                    self.note(problem)
+                result = repair_page(result, self.repairs, legacy=self.legacy)
             case "tools/call":
                 result = _repair_result(result, legacy=self.legacy)
             case _:
                 return item
         return SessionMessage(message.model_copy(update={"result": result}), metadata=item.metadata)
+
+
+def _is_event_too_large(error: types.ErrorData) -> bool:
+    """Whether the client library gave up an answer for its size, which it says as a closed connection."""
+    return error.code == types.CONNECTION_CLOSED and "Server-sent event exceeded" in error.message
 
 
 def _given_up(item: SessionMessage) -> types.RequestId | None:
@@ -121,6 +130,8 @@ def _repair_result(result: dict[str, JsonValue], *, legacy: bool) -> dict[str, J
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     repaired: list[JsonValue] = [block if _is_readable(block) else _as_text(block) for block in blocks]
     changed: dict[str, JsonValue] = {**result, "content": repaired}
+    if not legacy:
+        changed.setdefault("resultType", "complete")
     if legacy and "structuredContent" in changed and not isinstance(changed["structuredContent"], dict):
         structured = changed.pop("structuredContent")
         if structured is not None and not repaired:

@@ -76,12 +76,12 @@ async def probe_servers(specs: Sequence[ServerSpec], settings: Settings) -> list
 
 
 def _probed(spec: ServerSpec, report: ConnectionReport) -> Probed:
-    reached = "problems" if report.problems else "ok"
+    reached = "problems" if report.findings else "ok"
     return Probed(
         name=report.name,
         status=reached if report.status == "ready" else "unreachable",
         tools=report.tools,
-        problems=report.problems,
+        problems=report.findings,
         seconds=report.seconds or 0.0,
         era=None if report.era is None else era_of(spec, report.era),
     )
@@ -102,6 +102,7 @@ def remember_tools(probed: Sequence[Probed], settings: Settings) -> None:
         kept = {tool.id: tool for tool in store.snapshot() if tool.id.server not in listed}
         found = {tool.id: tool for server in probed for tool in server.tools}
         store.save_snapshot(Snapshot(MappingProxyType({**kept, **found})), time.time())
+        store.check_contracts({tool.id: tool.contract_hash for tool in found.values()})
         store.save_eras({s.name: s.era for s in probed if s.era is not None}, time.time())
     finally:
         store.close()

@@ -19,6 +19,7 @@ from skills_store.workflow.faults import Fault
 
 __all__ = [
     "AnswerReport",
+    "CallTrouble",
     "CandidateRecord",
     "CheckReport",
     "DoctorReport",
@@ -30,6 +31,7 @@ __all__ = [
     "Route",
     "RunReport",
     "ServerReport",
+    "ServerTool",
     "SkillReport",
     "SkillsReport",
     "TestReport",
@@ -233,17 +235,50 @@ class TestReport(_Report):
     tests: tuple[TestOutcome, ...]
 
 
+class CallTrouble(_Report):
+    """One call that failed by its server, from the traces that are kept."""
+
+    tool: str
+    kind: str
+    message: str
+    at: float
+    """Unix seconds."""
+    is_last: bool
+    """Whether no later call of the server is known."""
+
+
+class ServerTool(_Report):
+    """One usable tool of a server."""
+
+    name: str
+    title: str | None
+    description: str
+    effect: Effect
+    contract_hash: str
+
+
 class ServerReport(_Report):
     """One configured tool server as `doctor` found it."""
 
     name: str
-    status: Literal["ok", "problems", "unreachable"]
+    status: Literal["ok", "problems", "unreachable", "idle"]
+    """`idle`: not started yet, which `doctor` never leaves a server at."""
     transport: str
     era: str | None = None
     """Negotiated protocol revision, None when unreachable."""
     tools: int = 0
     seconds: float = 0.0
     problems: tuple[str, ...] = ()
+    quarantined: dict[str, str] = Field(default_factory=dict[str, str])
+    """Tools it lists that are never called, with the reason."""
+    strict_hosts: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
+    """Tools that a strict host would refuse if it met them without us, with what it refuses."""
+    annotated: int = 0
+    """Tools that say anything of their effects."""
+    last_errors: tuple[CallTrouble, ...] = ()
+    """The latest calls that failed by the server, the latest first."""
+    changes: tuple[str, ...] = ()
+    """What changed about its tools while this process looked, oldest first."""
     reset: Reset = Reset.NONE
     classified: int = 0
     """Tools whose effect class is not `unknown`."""

@@ -144,7 +144,16 @@ def _create_eras(database: Database) -> None:
     )
 
 
-_STEPS: tuple[Callable[[Database], None], ...] = (_create_all, _create_eras)
+def _create_contracts(database: Database) -> None:
+    database.create_table(
+        "contracts",
+        {"server": str, "tool": str, "contract_hash": str},
+        pk=("server", "tool"),
+        not_null={"contract_hash"},
+    )
+
+
+_STEPS: tuple[Callable[[Database], None], ...] = (_create_all, _create_eras, _create_contracts)
 
 SCHEMA_VERSION = len(_STEPS)
 """The `user_version` this code writes."""

@@ -9,8 +9,8 @@ Where the known secrets come from belongs to the server's settings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol, cast
+from collections.abc import Iterable, Iterator
+from typing import Final, Protocol, cast
 
 import re2
 from pydantic import JsonValue
@@ -21,6 +21,9 @@ REDACTED = "[redacted]"
 
 SHORTEST_SECRET = 6
 """Characters. A shorter secret would take ordinary words out of ordinary text."""
+
+_BATCH_CHARACTERS: Final = 100_000
+"""Of strings that are looked at together."""
 
 _TOKEN_SHAPES = (
     rb"\b[Bb]earer\s+[A-Za-z0-9._~+/=-]{8,}",
@@ -34,6 +37,7 @@ _TOKEN_SHAPES = (
 
 class _Pattern(Protocol):
     def sub(self, replacement: bytes, text: bytes) -> bytes: ...
+    def search(self, text: bytes) -> object: ...
 
 
 class Redactor:
@@ -51,13 +55,15 @@ class Redactor:
         self._pattern = _compiled(shapes)
 
     def redact(self, value: JsonValue) -> JsonValue:
-        """Return the value with every secret in it replaced by `[redacted]`.
+        """Return the value with every secret in it replaced by `[redacted]`; itself where there is none.
 
         Keys stay distinct: those that become equal are numbered in their order.
         """
         match value:
             case str():
                 return self.redact_text(value)
+            case dict() | list() if self._is_clean(value):
+                return value
             case dict():
                 return self._redact_object(value)
             case list():
@@ -71,6 +77,13 @@ class Redactor:
         raw = text.encode("utf-8", "surrogatepass")
         return self._pattern.sub(REDACTED.encode(), raw).decode("utf-8", "surrogatepass")
 
+    def _is_clean(self, value: JsonValue) -> bool:
+        """Return whether nothing in a container is to be replaced: one look at many strings at once."""
+        for strings in _batches(value):
+            if self._pattern.search("\0".join(strings).encode("utf-8", "surrogatepass")) is not None:
+                return False
+        return True
+
     def _redact_object(self, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
         shown: dict[str, JsonValue] = {}
         for key, item in value.items():
@@ -81,6 +94,29 @@ class Redactor:
                 name = f"{base} {count}"
             shown[name] = self.redact(item)
         return shown
+
+
+def _batches(value: JsonValue) -> Iterator[list[str]]:
+    """Yield all keys and strings of a value, a bounded number of characters at a time."""
+    strings: list[str] = []
+    characters, pending = 0, [value]
+    while pending:
+        match pending.pop():
+            case str() as text:
+                strings.append(text)
+                characters += len(text)
+            case list() as items:
+                pending.extend(items)
+            case dict() as members:
+                strings.extend(members)
+                characters += sum(len(key) for key in members)
+                pending.extend(members.values())
+            case _:
+                pass
+        if characters > _BATCH_CHARACTERS:
+            yield strings
+            strings, characters = [], 0
+    yield strings
 
 
 def _literal(text: str) -> bytes:

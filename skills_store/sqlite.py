@@ -15,7 +15,7 @@ from typing import cast
 from pydantic import BaseModel, JsonValue, TypeAdapter
 
 from catalog.era import Era, KnownEra
-from catalog.tools import Snapshot, Tool
+from catalog.tools import Snapshot, Tool, ToolId
 from skills_store.errors import UnknownSkill, VersionConflict
 from skills_store.lifecycle import Actor, StateChange, check_entry, check_transition
 from skills_store.skill import Skill, SkillState
@@ -209,10 +209,10 @@ class SqliteStore:
                 (number, passed, detail, at),
             )
 
-    def save_snapshot(self, snapshot: Snapshot, at: float) -> None:
+    def save_snapshot(self, snapshot: Snapshot, at: float, *, empty: Iterable[str] = ()) -> None:
         rows = [
             (server, _json(_tools.dump_python(snapshot.of_server(server), mode="json")), at)
-            for server in sorted(snapshot.servers)
+            for server in sorted(snapshot.servers.union(empty))
         ]
         with self._file.write(durable=False) as connection:
             connection.executemany(
@@ -225,6 +225,19 @@ class SqliteStore:
         with self._file.read() as connection:
             rows = connection.execute("SELECT tools FROM servers ORDER BY name").fetchall()
         return Snapshot.of(*(tool for (text,) in rows for tool in _tools.validate_python(json.loads(text))))
+
+    def check_contracts(self, contracts: Mapping[ToolId, str]) -> None:
+        with self._file.write(durable=False) as connection:
+            connection.executemany(
+                "INSERT INTO contracts (server, tool, contract_hash) VALUES (?, ?, ?)"
+                " ON CONFLICT (server, tool) DO UPDATE SET contract_hash = excluded.contract_hash",
+                [(tool.server, tool.tool, contract) for tool, contract in contracts.items()],
+            )
+
+    def checked_contracts(self) -> dict[ToolId, str]:
+        with self._file.read() as connection:
+            rows = connection.execute("SELECT server, tool, contract_hash FROM contracts").fetchall()
+        return {ToolId(server, tool): contract for server, tool, contract in rows}
 
     def save_eras(self, eras: Mapping[str, KnownEra], at: float) -> None:
         rows = [(server, known.era, known.launch, at) for server, known in sorted(eras.items())]

@@ -12,7 +12,7 @@ from threading import RLock
 from typing import Protocol
 
 from catalog.era import KnownEra
-from catalog.tools import Snapshot, Tool
+from catalog.tools import Snapshot, Tool, ToolId
 from skills_store.errors import UnknownSkill, VersionConflict
 from skills_store.lifecycle import Actor, StateChange, check_entry, check_transition
 from skills_store.skill import Skill, SkillState
@@ -145,12 +145,26 @@ class Store(Protocol):
         """
         ...
 
-    def save_snapshot(self, snapshot: Snapshot, at: float) -> None:
-        """Keep the tools of the servers in the snapshot; other servers keep what they had."""
+    def save_snapshot(self, snapshot: Snapshot, at: float, *, empty: Iterable[str] = ()) -> None:
+        """Keep the tools of the servers in the snapshot; other servers keep what they had.
+
+        Args:
+            snapshot: tools of any number of servers.
+            at: Unix seconds.
+            empty: servers that list no tools any more.
+        """
         ...
 
     def snapshot(self) -> Snapshot:
         """Return the tools last saved of every server, ordered by server; empty when there are none."""
+        ...
+
+    def check_contracts(self, contracts: Mapping[ToolId, str]) -> None:
+        """Keep the contract under which the effect class of each tool was last looked at."""
+        ...
+
+    def checked_contracts(self) -> dict[ToolId, str]:
+        """Return the contract under which each tool's effect class was last looked at."""
         ...
 
     def save_eras(self, eras: Mapping[str, KnownEra], at: float) -> None:
@@ -207,6 +221,7 @@ class MemoryStore:
         self._revision = 0
         self._traces: dict[str, Trace] = {}
         self._tools: dict[str, tuple[Tool, ...]] = {}
+        self._contracts: dict[ToolId, str] = {}
         self._eras: dict[str, KnownEra] = {}
 
     def add_version(self, skill: Skill, *, expected_head: int | None) -> None:
@@ -322,14 +337,22 @@ class MemoryStore:
             said = (*kept.verifications, feedback_of(passed, detail))
             self._traces[trace] = kept.model_copy(update={"verifications": said})
 
-    def save_snapshot(self, snapshot: Snapshot, at: float) -> None:  # noqa: ARG002
+    def save_snapshot(self, snapshot: Snapshot, at: float, *, empty: Iterable[str] = ()) -> None:  # noqa: ARG002
         with self._open():
-            for server in snapshot.servers:
+            for server in (*empty, *snapshot.servers):
                 self._tools[server] = snapshot.of_server(server)
 
     def snapshot(self) -> Snapshot:
         with self._open():
             return Snapshot.of(*(tool for server in sorted(self._tools) for tool in self._tools[server]))
+
+    def check_contracts(self, contracts: Mapping[ToolId, str]) -> None:
+        with self._open():
+            self._contracts.update(contracts)
+
+    def checked_contracts(self) -> dict[ToolId, str]:
+        with self._open():
+            return dict(self._contracts)
 
     def save_eras(self, eras: Mapping[str, KnownEra], at: float) -> None:  # noqa: ARG002
         with self._open():

@@ -7,6 +7,7 @@ another), the dialect that strict hosts accept, and sample values.
 from catalog.schema.coercion import Coerced, coerce
 from catalog.schema.feeding import feeds
 from catalog.schema.location import Lookup, lookup
+from catalog.schema.patterns import without_unusable_patterns
 from catalog.schema.portable import lint_schema, portable_schema
 from catalog.schema.sampling import samples
 from catalog.schema.validation import SchemaProblem, check_schema, is_valid, problems
@@ -28,4 +29,5 @@ __all__ = [
     "problems",
     "samples",
     "types",
+    "without_unusable_patterns",
 ]

@@ -1,7 +1,8 @@
-"""A bare tool server of the handshake era with one named protocol defect.
+"""A bare tool server of either era with one named protocol defect.
 
 Standard library only and run by path, so that it starts in a few hundredths of a second:
-`python -P defects.py DEFECT [LOG]`. Each start and each call that arrives is a line of JSON in LOG.
+`python -P defects.py DEFECT[@modern] [LOG]`, else of the handshake era. Each start and each call
+that arrives is a line of JSON in LOG.
 """
 
 from __future__ import annotations
@@ -30,12 +31,19 @@ DEFECTS = {
     "ignores_unknown": "does not answer methods of the newer era",
     "hangs": "reads nothing more once a call arrived",
     "never_answers_calls": "answers everything but calls",
-    "malformed_tools": "lists nine tools of which most are malformed",
-    "hostile_schemas": "lists schemas that are remote, exponential or no schemas, and one good tool",
+    "malformed_tools": "lists ten tools of which most are malformed",
+    "unreadable_tools": "lists tools in a text that is no UTF-8, with lone surrogates and endless nesting",
+    "hostile_schemas": "lists schemas that are remote, exponential, bottomless or none, and one good tool",
+    "dialects": "lists one tool in each JSON Schema draft, recursive ones too",
+    "odd_names": "lists names with spaces, separators, any letters, one twice; a call says which ran",
+    "duplicate_names": "lists one name for two different tools",
+    "huge_list": "lists 5,000 tools in one line",
+    "wrong_protocol": "speaks a protocol revision that nobody knows",
     "endless_pages": "always names a next page",
     "repeated_cursor": "always names the same next page",
     "refuses_listing": "answers the listing with an error",
     "huge_answer": "answers with a line of the size that the call asks for",
+    "many_rows": "answers with as many rows as the call asks for, structured or as text",
     "endless_line": "answers with a line that does not end",
     "bad_output": "answers structured content that does not fit its own output schema",
     "unreadable_answer": "answers with a lone surrogate",
@@ -51,9 +59,12 @@ DEFECTS = {
 }
 
 
-def defect_command(defect: str, log: Path | None = None) -> tuple[str, tuple[str, ...]]:
+def defect_command(
+    defect: str, log: Path | None = None, *, modern: bool = False
+) -> tuple[str, tuple[str, ...]]:
     """Return command and arguments that start a server with this defect."""
-    return sys.executable, ("-P", __file__, defect, *([str(log)] if log is not None else []))
+    named = f"{defect}@modern" if modern else defect
+    return sys.executable, ("-P", __file__, named, *([str(log)] if log is not None else []))
 
 
 def read_log(log: Path) -> list[Message]:
@@ -62,8 +73,9 @@ def read_log(log: Path) -> list[Message]:
 
 
 class _Server:
-    def __init__(self, defect: str, log: Path | None) -> None:
+    def __init__(self, defect: str, log: Path | None, *, modern: bool) -> None:
         self.defect = defect
+        self.modern = modern
         self.log = log
         self.calls = 0
         self.held: Message | None = None
@@ -102,11 +114,16 @@ class _Server:
 
     def answer(self, message: Message) -> None:
         match message["method"]:
+            case "server/discover" if self.modern:
+                version = _UNKNOWN_REVISION if self.defect == "wrong_protocol" else "2026-07-28"
+                self.result(message, {"supportedVersions": [version], "capabilities": {"tools": {}}})
             case "initialize":
                 self.result(
                     message,
                     {
-                        "protocolVersion": message["params"]["protocolVersion"],
+                        "protocolVersion": _UNKNOWN_REVISION
+                        if self.defect == "wrong_protocol"
+                        else message["params"]["protocolVersion"],
                         "capabilities": {"tools": {}},
                         "serverInfo": {"name": "defective", "version": "1"},
                     },
@@ -135,6 +152,8 @@ class _Server:
                 page["nextCursor"] = "again"
             case "refuses_listing":
                 return self.error(message, -32603, "fetch failed")
+            case "unreadable_tools":
+                return self.write(_unreadable(message["id"]))
             case _:
                 pass
         return self.result(message, page)
@@ -163,6 +182,15 @@ class _Server:
                 sys.exit(7)
             case "huge_answer":
                 good["content"][0]["text"] = "x" * int(message["params"]["arguments"]["bytes"])
+            case "many_rows":
+                count = int(message["params"]["arguments"]["rows"])
+                rows = {"rows": [{"id": n, "name": f"row {n}"} for n in range(count)]}
+                if message["params"]["arguments"].get("as_text"):
+                    good["content"][0]["text"] = json.dumps(rows)
+                else:
+                    good["structuredContent"] = rows
+            case "odd_names" | "dialects":
+                good["content"][0]["text"] = message["params"]["name"]
             case "endless_line":
                 self.write(
                     b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"' % message["id"]
@@ -184,6 +212,8 @@ class _Server:
         return self.result(message, good)
 
     def result(self, message: Message, result: Message) -> None:
+        if self.modern:
+            result = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **result}
         self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
     def error(self, message: Message, code: int, text: str) -> None:
@@ -236,12 +266,22 @@ def _tools(defect: str) -> list[Any]:
                 },
                 {"inputSchema": {"type": "object"}},
                 "no tool at all",
+                {**_GOOD, "name": "odd_hints", "annotations": {"readOnlyHint": "yes"}},
             ]
         case "hostile_schemas":
             return [
                 _GOOD,
                 *({"name": n, "inputSchema": _OBJECT, "outputSchema": s} for n, s in _HOSTILE.items()),
+                *({"name": f"in_{n}", "inputSchema": s} for n, s in _HOSTILE.items()),
             ]
+        case "dialects":
+            return [{"name": name, "inputSchema": schema} for name, schema in DIALECTS.items()]
+        case "odd_names":
+            return [{**_GOOD, "name": name} for name in ODD_NAMES]
+        case "duplicate_names":
+            return [_GOOD, {**_GOOD, "description": "Another tool of this name."}]
+        case "huge_list":
+            return [{**_GOOD, "name": f"tool_{n}", "description": "Does this. " * 20} for n in range(5_000)]
         case "bad_output" | "nan":
             output = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
             return [{**_GOOD, "outputSchema": output}]
@@ -256,11 +296,95 @@ def _doubling(levels: int) -> Message:
     return {"type": "object", "$defs": definitions, "properties": {"x": {"$ref": f"#/$defs/d{levels - 1}"}}}
 
 
+def _bottomless(levels: int) -> Message:
+    schema: Message = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"x": schema}}
+    return schema
+
+
+def _unreadable(request: int) -> bytes:
+    """Return a line with a list whose text is broken in three tools of five."""
+    endless = '{"type":"object","properties":{"x":' * 2_000 + "{}" + "}}" * 2_000
+    tools = [
+        b'{"name":"good","inputSchema":{"type":"object"}}',
+        b'{"name":"latin","description":"gr\xfc\xdfe","inputSchema":{"type":"object"}}',
+        b'{"name":"lone","description":"\\ud800","inputSchema":{"type":"object"}}',
+        b'{"name":"endless","inputSchema":' + endless.encode() + b"}",
+        b'{"name":"last","inputSchema":{"type":"object"}}',
+    ]
+    return b'{"jsonrpc":"2.0","id":%d,"result":{"tools":[%s]}}\n' % (request, b",".join(tools))
+
+
+_UNKNOWN_REVISION = "1999-01-01"
 _OBJECT: Message = {"type": "object"}
+
+ODD_NAMES = [
+    "with space",
+    "with__separator",
+    "with/slash",
+    "__",
+    "größe",
+    "工具",
+    "🦊",
+    "a" * 200,
+    "a" * 199 + "b",
+    "solve",
+    "with space",
+    "with\nline",
+    "CamelCase",
+    "camelcase",
+]
+"""What `odd_names` lists, one of them twice."""
+
+
+def _draft(uri: str, keywords: Message) -> Message:
+    return {"$schema": uri, "type": "object", "required": ["n"], **keywords}
+
+
+_POSITIVE: Message = {"type": "integer", "exclusiveMinimum": 0}
+_NODE: Message = {"type": "object", "properties": {"n": _POSITIVE, "child": {"$ref": "#/$defs/node"}}}
+DIALECTS: dict[str, Message] = {
+    "draft_04": _draft(
+        "http://json-schema.org/draft-04/schema#",
+        {"properties": {"n": {"type": "integer", "minimum": 0, "exclusiveMinimum": True}}},
+    ),
+    "draft_06": _draft("http://json-schema.org/draft-06/schema#", {"properties": {"n": _POSITIVE}}),
+    "draft_07": _draft(
+        "http://json-schema.org/draft-07/schema#",
+        {
+            "definitions": {"positive": _POSITIVE},
+            "properties": {"n": {"$ref": "#/definitions/positive"}},
+            "if": {"properties": {"n": {"const": 1}}},
+            "then": {},
+        },
+    ),
+    "draft_2020": _draft(
+        "https://json-schema.org/draft/2020-12/schema",
+        {
+            "$defs": {"positive": {"$anchor": "positive", **_POSITIVE}},
+            "properties": {"n": {"$ref": "#positive"}},
+            "unevaluatedProperties": False,
+        },
+    ),
+    "recursive": _draft(
+        "https://json-schema.org/draft/2020-12/schema", {"$defs": {"node": _NODE}, "$ref": "#/$defs/node"}
+    ),
+    "unknown_dialect": _draft("https://example.org/my-schema", {"properties": {"n": _POSITIVE}}),
+    "look_around": _draft(
+        "http://json-schema.org/draft-07/schema#",
+        {"properties": {"n": _POSITIVE, "mail": {"type": "string", "pattern": "^(?!\\.)(?=.+@).+$"}}},
+    ),
+}
+"""One schema per dialect; each admits a positive `n` and nothing less."""
+
 _HOSTILE: Message = {
     "remote": {"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1:9/schema.json"}}},
     "exponential": _doubling(24),
     "nonsense": {"type": "object", "properties": {"x": {"type": "nonsense"}}},
+    "bottomless": _bottomless(90),
+    "vast": {"type": "object", "properties": {f"p{n}": {"description": "x" * 100} for n in range(3_000)}},
+    "no_pattern": {"type": "object", "properties": {"x": {"type": 5, "pattern": "("}}},
 }
 
 
@@ -270,10 +394,11 @@ def _is_first_life(log: Path | None) -> bool:
 
 def main(arguments: list[str]) -> None:
     """Serve on standard input and output with the defect that is named first."""
-    defect = arguments[0]
+    defect, _, era = arguments[0].partition("@")
     if defect not in DEFECTS:
         raise SystemExit(f"unknown defect {defect!r}; known: {', '.join(DEFECTS)}")
-    _Server(defect, Path(arguments[1]) if len(arguments) > 1 else None).run()
+    log = Path(arguments[1]) if len(arguments) > 1 else None
+    _Server(defect, log, modern=era == "modern").run()
 
 
 if __name__ == "__main__":

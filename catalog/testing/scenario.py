@@ -30,7 +30,7 @@ from catalog.testing.scripted import ScriptedServer
 
 __all__ = ["Scenario", "ScenarioTool", "scripted"]
 
-Behaviour = Literal["answers", "echo", "counter", "store", "folders", "calls", "sleep"]
+Behaviour = Literal["answers", "echo", "counter", "store", "folders", "calls", "sleep", "changes"]
 
 
 class _Model(BaseModel):
@@ -44,7 +44,8 @@ class ScenarioTool(_Model):
     called in this process; `store` remembers its arguments in this process and returns all of them;
     `folders` makes an empty file `name` in the working folder and tells HOME, TMPDIR, the folder and
     its files; `calls` tells which calls arrived and which of them were cancelled; `sleep` answers after
-    the `seconds` it is asked for, so that answers come in another order than calls.
+    the `seconds` it is asked for, so that answers come in another order than calls; `changes` puts the
+    scenario's `then` in the place of all tools.
     """
 
     name: str
@@ -73,6 +74,10 @@ class Scenario(_Model):
     start_seconds: float = 0.0
     """How long it takes before it reads anything."""
     page_size: int | None = None
+    ttl_ms: int = 0
+    announces: bool = True
+    then: list[ScenarioTool] = Field(default_factory=list[ScenarioTool])
+    """The tools after a call of one that `changes`."""
     log: Path | None = None
     """File that gets a line of JSON per start and per call."""
     defect: str | None = None
@@ -101,9 +106,16 @@ def lives(log: Path) -> int:
 def scripted(scenario: Scenario) -> ScriptedServer:
     """Return the server a scenario describes."""
     log = CallLog() if scenario.log is None else _FileLog(scenario.log)
-    return ScriptedServer(
-        [_tool(tool, log) for tool in scenario.tools], page_size=scenario.page_size, log=log
+    server = ScriptedServer(
+        [], page_size=scenario.page_size, ttl_ms=scenario.ttl_ms, announces=scenario.announces, log=log
     )
+
+    async def change(_: dict[str, JsonValue]) -> Answer:
+        await server.change_tools([_tool(tool, log, change) for tool in scenario.then])
+        return "changed"
+
+    server.tools = [_tool(tool, log, change) for tool in scenario.tools]
+    return server
 
 
 class _FileLog(CallLog):
@@ -125,10 +137,10 @@ class _FileLog(CallLog):
             file.write(json.dumps(entry) + "\n")
 
 
-def _tool(tool: ScenarioTool, log: CallLog) -> ScriptedTool:
+def _tool(tool: ScenarioTool, log: CallLog, change: Respond) -> ScriptedTool:
     return ScriptedTool(
         name=tool.name,
-        respond=_respond(tool, log),
+        respond=change if tool.behaviour == "changes" else _respond(tool, log),
         input_schema=tool.input_schema,
         output_schema=tool.output_schema,
         description=tool.description,
@@ -154,6 +166,8 @@ def _respond(tool: ScenarioTool, log: CallLog) -> Respond | Sequence[Answer]:
             return _sleep
         case "calls":
             return lambda _: [{"tool": call.tool, "cancelled": call.cancelled} for call in log.calls]
+        case "changes":
+            raise AssertionError("its answer is the server's")
 
 
 def _answer(answer: JsonValue) -> Answer:

@@ -47,6 +47,10 @@ class ScriptedServer:
     tools: Tools | Callable[[], Tools]
     page_size: int | None = None
     """Tools per page of the list; None for one page."""
+    ttl_ms: int = 0
+    """How long its list is said to last, in the newer era; 0: it says nothing."""
+    announces: bool = True
+    """Whether clients are told of changed tools."""
     log: CallLog = field(default_factory=CallLog)
     starts: int = 0
     _open: list[OpenServer] = field(default_factory=list["OpenServer"])
@@ -105,6 +109,8 @@ class OpenServer:
     async def change_tools(self, tools: Tools) -> None:
         """Replace the tools and announce it in the era that is spoken."""
         self._tools = {tool.name: tool for tool in tools}
+        if not self._script.announces:
+            return
         await self._bus.publish(ToolsListChanged())
         if self._legacy_session is not None:
             await self._legacy_session.send_tool_list_changed()
@@ -118,10 +124,11 @@ class OpenServer:
         listed = [_listed(tool) for tool in self._tools.values()]
         size = self._script.page_size
         if size is None:
-            return types.ListToolsResult(tools=listed)
+            return types.ListToolsResult(tools=listed, ttl_ms=self._script.ttl_ms)
         first = int(params.cursor) if params is not None and params.cursor else 0
         following = str(first + size) if first + size < len(listed) else None
-        return types.ListToolsResult(tools=listed[first : first + size], next_cursor=following)
+        page = listed[first : first + size]
+        return types.ListToolsResult(tools=page, next_cursor=following, ttl_ms=self._script.ttl_ms)
 
     async def _listen(
         self, ctx: _Context, params: types.SubscriptionsListenRequestParams

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import anyio
 from pydantic import JsonValue
@@ -11,10 +13,11 @@ from pydantic import JsonValue
 from catalog.result import CallOutcome
 from catalog.tools import ToolId
 from server.backends.sampling import Sampler
-from server.bank import relaying, using
+from server.bank import health, relaying, using
 from server.bank.answering import answered, judged
 from server.bank.context import Context
 from server.bank.deciding import approvable_skill, approve_skill, reject_skill
+from server.bank.drift import follow_drift
 from server.bank.learning import check_name, learn
 from server.bank.proving import prove
 from server.bank.publishing import PublishedSkill, published_skills
@@ -31,6 +34,8 @@ from server.reports import (
     EffectsReport,
     RepairReport,
     RunReport,
+    ServerReport,
+    ServerTool,
     SkillReport,
     SkillsReport,
     TestReport,
@@ -38,9 +43,12 @@ from server.reports import (
 )
 from server.requests import RepairRequest, SolveRequest
 from server.verification import Checks
+from skills_store.errors import StoreError
 from skills_store.skill import Skill
 
 __all__ = ["Bank"]
+
+_LOG = logging.getLogger(__name__)
 
 
 class Bank:
@@ -52,6 +60,17 @@ class Bank:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        context.notes.followers.append(partial(follow_drift, context=context))
+        context.connections.on_change(self._tools_changed)
+
+    async def _tools_changed(self, server: str) -> None:
+        """Look at a server's new tools while it is connected, not only when they are next called."""
+        try:
+            self.context.keep_seen([server])
+        except StoreError:
+            _LOG.exception(
+                "changed tools of %s could not be kept; they are looked at again with the next call", server
+            )
 
     async def check(self, document: object, connect: bool = False) -> CheckReport:
         """Return the static faults of a document, against stored tools or live ones."""
@@ -214,11 +233,35 @@ class Bank:
 
     async def doctor(self) -> DoctorReport:
         """Connect to every configured server and say how it is."""
-        return await relaying.doctor(self.context)
+        return await health.doctor(self.context)
+
+    def servers(self) -> list[ServerReport]:
+        """Return how every configured server is, as far as is known without connecting."""
+        return health.list_servers(self.context)
+
+    def server_tools(self, server: str) -> list[ServerTool]:
+        """Return the usable tools of one server as last listed, ordered by name."""
+        return health.list_server_tools(server, self.context)
+
+    async def preview(self, value: JsonValue) -> JsonValue:
+        """Return a value as a client is shown it: one over a megabyte as digest, size and preview."""
+        return await relaying.preview(value, self.context)
+
+    def kept_value(self, digest: str) -> bytes:
+        """Return the JSON of a value that is kept under its digest.
+
+        Raises:
+            LookupError: none is.
+        """
+        return relaying.kept_value(digest, self.context)
 
     async def list_effects(self) -> EffectsReport:
         """Return the effect class of every known tool with where it comes from."""
         return relaying.list_effects(self.context)
+
+    async def recheck_effects(self, server: str, pattern: str) -> tuple[str, ...]:
+        """Take the tools of a server that fit a pattern as looked at now; return those that had changed."""
+        return relaying.recheck_effects(server, pattern, self.context)
 
 
 async def _learned(

@@ -17,6 +17,7 @@ from catalog.search import ToolIndex
 from catalog.tools import Snapshot, Tool
 from server.backends.roles import Models, no_models
 from server.backends.sampling import Sampler
+from server.bank.noticing import ToolNotes
 from server.bank.patience import FOR_ALL, Patience
 from server.eras import known_eras, save_eras
 from server.execution.consent import Consent
@@ -40,7 +41,6 @@ class _Seen:
     """Tools as this process knows them: which servers were listed, what was read from the store."""
 
     listed: set[str] = field(default_factory=set[str])
-    saved: dict[str, tuple[Tool, ...]] = field(default_factory=dict[str, tuple[Tool, ...]])
     eras: dict[str, Era] | None = None
     stored: Snapshot | None = None
     index: ToolIndex | None = None
@@ -68,6 +68,13 @@ class Context:
     memoise: bool = True
     """Whether equal answers of free tools stand in for calls; off only to measure what that saves."""
     _seen: _Seen = field(default_factory=_Seen)
+    notes: ToolNotes = field(default_factory=ToolNotes)
+    """What was noticed about tools: their changes, and who is told of them."""
+
+    @property
+    def effects(self) -> EffectTable:
+        """Effect classes as configured; unknown for tools that have changed since they were given."""
+        return replace(self.config.effects, changed=self.notes.changed(self.store))
 
     def serving(
         self, consent: Consent | None, progress: ProgressListener | None, sampler: Sampler | None = None
@@ -134,7 +141,7 @@ class Context:
         """Return a new episode over the shared connections."""
         return Episode(
             self.connections,
-            effects or self.config.effects,
+            effects or self.effects,
             snapshot,
             self.consent,
             self.principal,
@@ -162,16 +169,17 @@ class Context:
         skill = self.store.version(name, version)
         return skill.workflow if skill is not None and skill.state not in UNUSABLE else None
 
+    def changes_of(self, server: str) -> tuple[str, ...]:
+        """Return in words what changed about a server's tools since this process began."""
+        return self.notes.told_of(server)
+
     def keep_seen(self, servers: Iterable[str]) -> None:
-        """Store what servers list and speak now, where it differs from what was stored last."""
+        """Take up what servers list and speak now; store it and tell of it where it differs from before."""
         wanted = tuple(servers)
         links = {name: link for name in wanted if (link := self.connections.connection(name)) is not None}
-        listed = {name: link.tools for name, link in links.items() if link.tools}
-        changed = {s: tools for s, tools in listed.items() if self._seen.saved.get(s) != tools}
-        if changed:
-            snapshot = Snapshot.of(*(tool for tools in changed.values() for tool in tools))
-            self.store.save_snapshot(snapshot, self.clock())
-            self._seen.saved.update(changed)
+        known = self.connections.known
+        listed = {n: known.of_server(n) for n, link in links.items() if link.tools or self.is_ready(n)}
+        self.notes.note(listed, self.store, self.clock())
         if self._seen.eras is None:
             self._seen.eras = known_eras(self.store, self.config)
         eras: dict[str, Era] = {name: link.era for name, link in links.items() if link.era is not None}

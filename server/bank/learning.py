@@ -86,7 +86,7 @@ async def learn(
         return Learned(None, "nothing checked the outputs: give an assertion or a schema, or save it by name")
     context.progress(Progress("compile", "compiling the run into a skill"))
     snapshot, wished = context.known(), name or _free_name(run, context)
-    around = Surroundings(snapshot, context.config.effects, context.store.version, context.clock())
+    around = Surroundings(snapshot, context.effects, context.store.version, context.clock())
     try:
         compiled = compile_skill(run, wished, around, explicit=explicit)
     except NotCompilable as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from catalog.tools import Snapshot
+from catalog.tools import Snapshot, ToolId
 from server.bank.context import Context
 from server.bank.drift import changed_pins
 from server.bank.publishing import refresh_published
@@ -16,7 +16,7 @@ __all__ = ["prove", "replayer"]
 
 def replayer(snapshot: Snapshot, context: Context, skill: Skill) -> Replayer:
     """Return what runs a skill again; servers whose tools all are free run in fresh processes too."""
-    effects = context.config.effects
+    effects = context.effects
     costly = {pin.tool.server for pin in skill.pins if not effects.effect(pin.tool).is_free}
     started = {n for n, spec in context.config.servers.items() if spec.transport == "stdio"}
     return Replayer(
@@ -30,8 +30,13 @@ def replayer(snapshot: Snapshot, context: Context, skill: Skill) -> Replayer:
 
 
 async def prove(skill: Skill, context: Context) -> TestReport:
-    """Run a skill's replay tests again in fresh processes; a stale skill that passes is active again."""
+    """Run a skill's replay tests again in fresh processes; a stale skill that passes is active again.
+
+    Nothing is run over a tool that changed and was not looked at since: what it does is unknown.
+    """
     snapshot = await context.snapshot(servers_of(skill.workflow, context))
+    if unseen := sorted({pin.tool for pin in skill.pins} & context.effects.changed):
+        return TestReport(name=skill.name, version=skill.version, passed=False, tests=_unseen(unseen))
     runner = replayer(snapshot, context, skill)
     results = [await runner.replay(skill, test) for test in skill.tests]
     outcomes = tuple(
@@ -43,10 +48,21 @@ async def prove(skill: Skill, context: Context) -> TestReport:
     return TestReport(name=skill.name, version=skill.version, passed=passed, tests=outcomes)
 
 
+def _unseen(tools: list[ToolId]) -> tuple[TestOutcome, ...]:
+    return tuple(
+        TestOutcome(
+            name=str(tool),
+            passed=False,
+            detail=f"it changed: look at it, then `skillbank effects set {tool} CLASS`",
+        )
+        for tool in tools
+    )
+
+
 def _reinstated(skill: Skill, snapshot: Snapshot, context: Context) -> Skill:
     """Return the stale skill as active again, as a new version where a contract it pins has changed."""
     reason = "verified again after a change upstream"
-    if changed_pins(skill, snapshot):
+    if changed_pins(skill, snapshot, context):
         active = _pinned_anew(skill, snapshot, context).model_copy(
             update={"state": "active", "reason": reason}
         )
@@ -68,7 +84,7 @@ def _pinned_anew(skill: Skill, snapshot: Snapshot, context: Context) -> Skill:
     tools = {pin.tool: snapshot.get(pin.tool) for pin in skill.pins}
     pins = tuple(
         pin.model_copy(
-            update={"contract_hash": tool.contract_hash, "effect": context.config.effects.effect(tool.id)}
+            update={"contract_hash": tool.contract_hash, "effect": context.effects.effect(tool.id)}
         )
         for pin in skill.pins
         if (tool := tools[pin.tool]) is not None

@@ -1,4 +1,4 @@
-"""The upstream side of the bank: finding and calling single tools, and how the servers are."""
+"""The upstream side of the bank: finding and calling single tools, and what they are taken for."""
 
 from __future__ import annotations
 
@@ -8,17 +8,24 @@ from fnmatch import fnmatchcase
 
 from pydantic import JsonValue
 
-from catalog.connections import ConnectionReport
-from catalog.effects import Effect
-from catalog.result import CallOutcome
+from catalog.result import CallFailure, CallOutcome
+from catalog.size import is_large
 from catalog.tools import ToolId
-from server.backends.examining import examine_models
 from server.bank.context import Context
 from server.bank.patience import FOR_A_FIRST_LOOK, FOR_A_LOOK
 from server.bank.traces import keep_call
-from server.reports import DoctorReport, EffectsReport, ServerReport, ToolEffect, ToolHit
+from server.reports import EffectsReport, ToolEffect, ToolHit
 
-__all__ = ["TRACE_META_KEY", "UpstreamProgress", "call_tool", "doctor", "find_tools", "list_effects"]
+__all__ = [
+    "TRACE_META_KEY",
+    "UpstreamProgress",
+    "call_tool",
+    "find_tools",
+    "kept_value",
+    "list_effects",
+    "preview",
+    "recheck_effects",
+]
 
 TRACE_META_KEY = "io.skillbank/trace"
 """Key of the trace id in the `meta` of a relayed outcome."""
@@ -32,6 +39,7 @@ async def find_tools(query: str, limit: int, context: Context) -> list[ToolHit]:
     Servers whose tools are stored are not waited for.
     """
     await context.snapshot(patience=FOR_A_LOOK if context.known() else FOR_A_FIRST_LOOK)
+    effects = context.effects
     return [
         ToolHit(
             server=hit.tool.id.server,
@@ -40,7 +48,7 @@ async def find_tools(query: str, limit: int, context: Context) -> list[ToolHit]:
             score=hit.score,
             input_schema=hit.tool.input_schema,
             output_schema=hit.tool.output_schema,
-            effect=context.config.effects.effect(hit.tool.id),
+            effect=effects.effect(hit.tool.id),
         )
         for hit in context.tool_index().search(query, limit)
     ]
@@ -51,51 +59,44 @@ async def call_tool(
 ) -> CallOutcome:
     """Relay one call and keep it as a trace of one step; the outcome's meta names the trace.
 
-    A client's own call always runs: its approval governs (`CONTRACTS`, Effects).
+    A client's own call always runs: its approval governs (`CONTRACTS`, Effects). Of an answer over a
+    megabyte the outcome holds what the trace does: digest, size and preview.
     """
     outcome = await context.connections.call(tool, dict(arguments), progress=progress)
     context.keep_seen([tool.server])
-    trace = keep_call(tool, dict(arguments), outcome, context)
-    return replace(outcome, meta={**outcome.meta, TRACE_META_KEY: trace.id})
+    trace = await keep_call(tool, dict(arguments), outcome, context)
+    meta = {**outcome.meta, TRACE_META_KEY: trace.id}
+    if outcome.large_bytes is None:
+        return replace(outcome, meta=meta)
+    if isinstance(outcome, CallFailure):
+        return replace(outcome, content=[], structured=None, has_structured=False, meta=meta)
+    (step,) = trace.steps
+    shown = {"structured": step.output, "has_structured": True, "large_output": step.output}
+    return replace(outcome, content=[], meta=meta, **shown)
 
 
-async def doctor(context: Context) -> DoctorReport:
-    """Connect to every configured server and say how it is."""
-    await context.snapshot()
-    reports = [_server(report, context) for report in context.connections.reports()]
-    nothing = "no server is configured: `skillbank add NAME -- COMMAND` or `skillbank init`"
-    return DoctorReport(
-        servers=tuple(reports),
-        models=await examine_models(context.models),
-        config=str(context.config_path),
-        store=str(context.store_path),
-        problems=(*context.config.problems, *(() if reports else (nothing,))),
-    )
+async def preview(value: JsonValue, context: Context) -> JsonValue:
+    """Return a value as a client is shown it: one over a megabyte as digest, size and preview."""
+    return (await context.recorder.large_value(value)).value if is_large(value) else value
 
 
-def _server(report: ConnectionReport, context: Context) -> ServerReport:
-    effects = context.config.effects
-    classes = [effects.effect(tool.id) for tool in report.tools]
-    fine = "problems" if report.problems else "ok"
-    is_disabled = report.status == "disabled"
-    return ServerReport(
-        name=report.name,
-        status="ok" if is_disabled else fine if report.status == "ready" else "unreachable",
-        transport=report.transport,
-        era=report.era,
-        tools=len(report.tools),
-        seconds=report.seconds or 0.0,
-        problems=("disabled in the configuration",) if is_disabled else report.problems,
-        reset=effects.reset_mode(report.name),
-        classified=sum(effect is not Effect.UNKNOWN for effect in classes),
-        circuit=report.circuit,
-        retry_seconds=report.retry_seconds,
-    )
+def kept_value(digest: str, context: Context) -> bytes:
+    """Return the canonical JSON of a value that is kept under its digest.
+
+    Raises:
+        LookupError: none is, or its file is not what its name says.
+    """
+    if context.spill is None:
+        raise LookupError("no values are kept")
+    try:
+        return context.spill.read(digest)
+    except (FileNotFoundError, ValueError) as error:
+        raise LookupError(str(error)) from error
 
 
 def list_effects(context: Context) -> EffectsReport:
     """Return the effect class of every known tool with where it comes from."""
-    table = context.config.effects
+    table = context.effects
     found = [
         ToolEffect(
             server=tool.id.server,
@@ -109,6 +110,8 @@ def list_effects(context: Context) -> EffectsReport:
 
 
 def _why(tool: ToolId, context: Context) -> str:
+    if tool in context.effects.changed:
+        return f"it changed since its class was set: `skillbank effects set {tool} CLASS`"
     patterns = context.config.effects.effects.get(tool.server, {})
     if tool.tool in patterns:
         return "configured by name"
@@ -116,3 +119,11 @@ def _why(tool: ToolId, context: Context) -> str:
     if matching:
         return f"configured by the pattern {max(matching, key=len)!r}"
     return f"not classified: `skillbank effects set {tool} CLASS`"
+
+
+def recheck_effects(server: str, pattern: str, context: Context) -> tuple[str, ...]:
+    """Take the known tools of a server that fit a pattern as looked at now; return those that had changed."""
+    meant = [t for t in context.known().of_server(server) if fnmatchcase(t.id.tool, pattern)]
+    changed = context.effects.changed
+    context.notes.recheck(meant, context.store)
+    return tuple(tool.id.tool for tool in meant if tool.id in changed)

@@ -51,7 +51,7 @@ async def repair_document(document: object, request: RepairRequest, context: Con
         workflow = parse_workflow(document)
     except MalformedWorkflow as error:
         return Repaired(_unreadable(error))
-    effects = allowing(context.config.effects, request.allow)
+    effects = allowing(context.effects, request.allow)
     wrong = input_faults(workflow, request.inputs)
     if spent := spent_at_once(request.budget):
         faults = [*wrong, *static_faults(workflow, context.known(), context)]
@@ -104,7 +104,7 @@ async def search_from(
         faults = static_faults(workflow, evaluator.world.snapshot, context)
         return Repaired(checked_only(workflow, faults, "seconds"))
     trace = _keep_trace(result, context, level)
-    report = _report(result, evaluator, trace, context)
+    report = await _report(result, evaluator, trace, context)
     report = report.model_copy(update={"seconds": anyio.current_time() - started})
     return Repaired(report, _run_of(result, evaluator.world, report.status))
 
@@ -152,7 +152,7 @@ def _run_of(result: SearchResult, world: World, status: Status) -> VerifiedRun |
     )
 
 
-def _report(
+async def _report(
     result: SearchResult, evaluator: Evaluator, trace: Trace | None, context: Context
 ) -> RepairReport:
     best, base = result.best, result.base
@@ -160,7 +160,7 @@ def _report(
     is_sound = best.evaluation.verdict is not None and best.evaluation.status != "static_faults"
     return RepairReport(
         status=trace.status if trace and is_sound else "failed",
-        outputs=shown_outputs(best.evaluation.result, context),
+        outputs=await shown_outputs(best.evaluation.result, context),
         workflow=best.candidate.workflow.to_json(),
         edits=best.candidate.edits,
         faults=tuple(redacted(fault) for fault in best.evaluation.faults),

@@ -41,7 +41,7 @@ async def run_directly(task: str, request: SolveRequest, context: Context) -> Di
     snapshot = await context.snapshot(servers_of(direct.skill.workflow, context))
     if mark_stale_if_changed(direct.skill, snapshot, context) is not None:
         return None
-    episode = context.episode(snapshot, allowing(context.config.effects, request.allow))
+    episode = context.episode(snapshot, allowing(context.effects, request.allow))
     episode.set_plan(direct.skill.workflow, context.skill_workflow)
     planned = Planned(direct.skill.workflow, direct.inputs, request.checks, task=task)
     executed = await execute(planned, episode, snapshot, context)

@@ -171,7 +171,7 @@ async def execute(planned: Planned, episode: Episode, snapshot: Snapshot, contex
     verdict = verify(run, planned.workflow, with_defaults(planned.workflow, planned.inputs), planned.checks)
     trace = judged_trace(run.trace, verdict, context)
     context.store.add_trace(trace)
-    return Executed(trace, shown_outputs(run.result, context))
+    return Executed(trace, await shown_outputs(run.result, context))
 
 
 async def run_document(
@@ -186,7 +186,7 @@ async def run_document(
         workflow = parse_workflow(document)
     except MalformedWorkflow as error:
         return RunReport(status="failed", outputs=None, faults=tuple(error.faults))
-    effects = allowing(context.config.effects, allow)
+    effects = allowing(context.effects, allow)
     snapshot = await context.snapshot(servers_of(workflow, context))
     faults = [*input_faults(workflow, inputs), *connected_faults(workflow, snapshot, context)]
     if faults:

@@ -62,7 +62,7 @@ async def solve_task(
         snapshot = context.known()
     else:
         snapshot = await context.snapshot(patience=for_search(request.budget.seconds))
-    effects = allowing(context.config.effects, request.allow)
+    effects = allowing(context.effects, request.allow)
     world = World(task, request.inputs, snapshot, effects, context.tool_index())
     plans = plan_deterministically(world, wanted_outputs(request.checks))
     if not len(snapshot) or (not plans and planner.backend is None):

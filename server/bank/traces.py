@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import uuid
 
+import anyio.to_thread
 from pydantic import JsonValue
 
 from catalog.result import CallFailure, CallOutcome, CallSuccess
+from catalog.size import is_large
 from catalog.tools import ToolId
 from server.bank.context import Context
 from server.bank.errors import UnknownTrace
@@ -32,44 +34,54 @@ def judged_trace(trace: Trace, verdict: Verdict, context: Context) -> Trace:
     )
 
 
-def shown_outputs(outputs: dict[str, JsonValue] | None, context: Context) -> dict[str, JsonValue] | None:
+async def shown_outputs(
+    outputs: dict[str, JsonValue] | None, context: Context
+) -> dict[str, JsonValue] | None:
     """Return outputs in full, secrets taken out."""
     if outputs is None:
         return None
-    redacted = context.redact(outputs)
+    if is_large(outputs):
+        redacted = await anyio.to_thread.run_sync(context.redact, outputs)
+    else:
+        redacted = context.redact(outputs)
     assert isinstance(redacted, dict)
     return redacted
 
 
-def keep_call(tool: ToolId, arguments: dict[str, JsonValue], outcome: CallOutcome, context: Context) -> Trace:
+async def keep_call(
+    tool: ToolId, arguments: dict[str, JsonValue], outcome: CallOutcome, context: Context
+) -> Trace:
     """Keep a relayed call as a trace of one step, and return it."""
-    trace = _trace_of(_step(tool, arguments, outcome, context), outcome, context)
+    trace = _trace_of(await _step(tool, arguments, outcome, context), outcome, context)
     context.store.add_trace(trace)
     return trace
 
 
-def _step(tool: ToolId, arguments: dict[str, JsonValue], outcome: CallOutcome, context: Context) -> Step:
+async def _step(
+    tool: ToolId, arguments: dict[str, JsonValue], outcome: CallOutcome, context: Context
+) -> Step:
     recorder = context.recorder
     step = Step(
         node="call",
         tool=tool,
-        arguments=recorder.values(arguments),
+        arguments=await recorder.large_values(arguments),
         outcome="failed",
         seconds=outcome.seconds,
-        effect=context.config.effects.effect(tool),
+        effect=context.effects.effect(tool),
     )
     if isinstance(outcome, CallSuccess):
-        return step.model_copy(update={"outcome": "succeeded", **_kept(outcome.output, context)})
+        return step.model_copy(update={"outcome": "succeeded", **await _kept(outcome.output, context)})
     connection = context.connections.connection(tool.server)
     known = next((t for t in connection.tools if t.id == tool), None) if connection else None
     call = PlannedCall(tool, known.input_schema if known else {}, arguments)
     fault = recorder.fault(faults_of(outcome, call, Place("call", 0))[0])
-    return step.model_copy(update={"fault": fault, "content": recorder.content(outcome.content)})
+    content = await recorder.large_content(outcome.content)
+    return step.model_copy(update={"fault": fault, "content": content})
 
 
-def _kept(output: JsonValue, context: Context) -> dict[str, JsonValue]:
+async def _kept(output: JsonValue, context: Context) -> dict[str, JsonValue]:
     try:
-        kept = context.recorder.value(output)
+        kept = await context.recorder.large_value(output)
     except ValueError as error:  # lone surrogates: the client gets them, the store cannot hold them
         return {"output": f"(no JSON value: {error})"}
     return {"output": kept.value, "output_digest": kept.digest}

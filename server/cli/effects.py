@@ -82,6 +82,8 @@ def set_effects(
     if allow is not None:
         document = with_allow(document, server, tools, allowed=allow)
     save_config(document, session.settings.config_path)
+    if effect is not None:
+        session.with_bank(lambda bank: bank.recheck_effects(server, tools))
     if pattern:
         _doubt_unknown(session, server, pattern)
     session.show(_configured(session.settings.load_config().effects, server), render_effects)

@@ -112,6 +112,10 @@ class BankPort(Protocol):
         """Return the effect class of every known tool with where it comes from."""
         ...
 
+    async def recheck_effects(self, server: str, pattern: str) -> tuple[str, ...]:
+        """Take the tools of a server that fit a pattern as looked at; return those that had changed."""
+        ...
+
 
 class OpenBank(Protocol):
     """Opens the bank of some settings; leaving the context ends every server it started."""

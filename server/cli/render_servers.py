@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -12,7 +14,7 @@ from server.cli.render import plain, table
 from server.cli.render_models import render_local_models
 from server.host_files import ImportPlan
 from server.onboarding import ServerProposal
-from server.reports import DoctorReport, EffectsReport, ModelReport
+from server.reports import DoctorReport, EffectsReport, ModelReport, ServerReport
 
 __all__ = ["render_added", "render_doctor", "render_effects", "render_init", "render_plan", "render_proposal"]
 
@@ -22,7 +24,8 @@ _EFFECT_STYLE = {
     Effect.WRITE: "yellow",
     Effect.UNKNOWN: "red",
 }
-_STATUS_STYLE = {"ok": "green", "problems": "yellow", "unreachable": "red"}
+_STATUS_STYLE = {"ok": "green", "problems": "yellow", "unreachable": "red", "idle": "dim"}
+_NAMED_AT_MOST = 5
 
 
 def render_doctor(console: Console, report: DoctorReport) -> None:
@@ -30,7 +33,9 @@ def render_doctor(console: Console, report: DoctorReport) -> None:
     for title, path in (("config", report.config), ("store", report.store)):
         console.print(Text.assemble((f"{title}  ", "dim"), plain(path or "none")), soft_wrap=True)
     if report.servers:
-        drawn = table("server", "status", "transport", "protocol", "tools", "classified", "reset", "s")
+        drawn = table(
+            "server", "status", "transport", "protocol", "tools", "annotated", "classified", "reset", "s"
+        )
         for server in report.servers:
             drawn.add_row(
                 plain(server.name, "bold"),
@@ -38,6 +43,7 @@ def render_doctor(console: Console, report: DoctorReport) -> None:
                 server.transport,
                 plain(server.era or "-"),
                 str(server.tools),
+                str(server.annotated),
                 str(server.classified),
                 server.reset.value,
                 f"{server.seconds:.1f}",
@@ -52,8 +58,7 @@ def render_doctor(console: Console, report: DoctorReport) -> None:
             line = Text.assemble(plain(model.model, "bold"), ": ", plain(model.problem))
             console.print(line, soft_wrap=True)
     for server in report.servers:
-        for problem in server.problems:
-            console.print(Text.assemble(plain(server.name, "bold"), ": ", plain(problem)), soft_wrap=True)
+        _render_server(console, server)
     render_local_models(console, report.local_models)
     for problem in report.problems:
         console.print(plain(problem, "yellow"), soft_wrap=True)
@@ -70,6 +75,27 @@ def _models(models: tuple[ModelReport, ...]) -> Table:
             str(model.context_tokens or "-"),
         )
     return drawn
+
+
+def _render_server(console: Console, server: ServerReport) -> None:
+    def say(text: str, style: str = "") -> None:
+        console.print(Text.assemble(plain(server.name, "bold"), ": ", plain(text, style)), soft_wrap=True)
+
+    for problem in server.problems:
+        say(problem)
+    for tool, reason in server.quarantined.items():
+        say(f"tool {tool!r} is quarantined: {reason}", "yellow")
+    for change in server.changes:
+        say(f"its tools are not what they were: {change}", "yellow")
+    for error in server.last_errors:
+        at = datetime.fromtimestamp(error.at, UTC).astimezone().isoformat(" ", "seconds")
+        say(f"{at}, {error.tool} failed ({error.kind}): {error.message}", "dim")
+    if server.strict_hosts:
+        named = [f"{tool} ({', '.join(why[:2])})" for tool, why in server.strict_hosts.items()]
+        more = len(named) - _NAMED_AT_MOST
+        rest = f" and {more} more" if more > 0 else ""
+        count = f"{len(named)} of {server.tools} tools"
+        say(f"a strict host would refuse {count}: {'; '.join(named[:_NAMED_AT_MOST])}{rest}", "dim")
 
 
 def render_effects(console: Console, report: EffectsReport) -> None:

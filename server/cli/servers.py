@@ -45,15 +45,17 @@ class _Pair(click.ParamType[tuple[str, str]]):
 @click.command()
 @session_command
 def doctor(session: Session) -> int:
-    """Connect to every configured server and say how it is: reachable, tools, time, problems.
+    """Connect to every configured server and say how it is.
 
-    The models that play a role are looked at too: reachable, what structured answers they enforce, and of
-    local ones the tokens per second.
-    Exit code 1 when any of them, or the configuration, is not well.
+    Of each: protocol, start time, tools, those quarantined and why, how many say what they do, what a
+    strict host would refuse, changes, the latest calls that failed by the server. The models that play a
+    role are looked at too: reachable, what structured answers they enforce, and of local ones the tokens
+    per second. Exit code 1 when any of them, or the configuration, is not well; what strict hosts refuse
+    does not count.
     """
     report = with_local_models(session, session.with_bank(lambda bank: bank.doctor()))
     session.show(report, render_doctor)
-    well = all(server.status == "ok" for server in report.servers)
+    well = all(server.status in ("ok", "idle") for server in report.servers)
     usable = all(model.usable for model in report.models)
     return 0 if well and usable and not report.problems else 1
 

@@ -40,12 +40,12 @@ async def call_tool(environment: Environment, node: Node, prepared: Prepared) ->
         answer = await environment.caller.call(request)
     environment.tally.calls += answer.calls
     outcome, recorder = answer.outcome, environment.recorder
-    step = _step(environment, node, prepared).model_copy(
+    step = (await _step(environment, node, prepared)).model_copy(
         update={"seconds": outcome.seconds, "effect": answer.effect, "from_memory": answer.from_memory}
     )
     if isinstance(outcome, CallSuccess):
         try:
-            kept = recorder.value(outcome.output)
+            kept = await recorder.large_value(outcome.output)
         except ValueError as error:
             message = f"the answer is no JSON value: {error}"
             outcome = CallFailure(FailureKind.OUTPUT_SCHEMA_MISMATCH, message, outcome.seconds)
@@ -53,7 +53,7 @@ async def call_tool(environment: Environment, node: Node, prepared: Prepared) ->
             shown = {"outcome": "succeeded", "output": kept.value, "output_digest": kept.digest}
             return Attempt(outcome.output, (step.model_copy(update=shown),))
     faults = faults_of(outcome, prepared.call, prepared.place, needs_approval=answer.needs_approval)
-    told = {"fault": recorder.fault(faults[0]), "content": recorder.content(outcome.content)}
+    told = {"fault": recorder.fault(faults[0]), "content": await recorder.large_content(outcome.content)}
     return Attempt(None, (step.model_copy(update=told),), tuple(faults))
 
 
@@ -69,7 +69,7 @@ def _request(environment: Environment, node: Node, prepared: Prepared) -> CallRe
     )
 
 
-def _step(environment: Environment, node: Node, prepared: Prepared) -> Step:
+async def _step(environment: Environment, node: Node, prepared: Prepared) -> Step:
     """Return the step of a call that has failed until it is known to have succeeded."""
     recorder = environment.recorder
     return Step(
@@ -77,7 +77,7 @@ def _step(environment: Environment, node: Node, prepared: Prepared) -> Step:
         item=prepared.place.item,
         tool=node.tool,
         skill=node.skill.name if node.skill is not None else None,
-        arguments=recorder.values(prepared.call.arguments),
+        arguments=await recorder.large_values(prepared.call.arguments),
         outcome="failed",
         coercions=recorder.coercions(prepared.coerced),
     )
@@ -97,7 +97,7 @@ async def call_skill(environment: Environment, node: Node, prepared: Prepared, s
     faults = tuple(_seen_from_outside(f, reference, prepared.place) for f in _faults(executed, inside))
     steps = tuple(_under(step, reference, prepared.place) for step in executed.steps)
     effects = [step.effect for step in steps if step.tool is not None] or [Effect.PURE]
-    own = _step(environment, node, prepared).model_copy(
+    own = (await _step(environment, node, prepared)).model_copy(
         update={
             "seconds": anyio.current_time() - started,
             "effect": max(effects, key=_COSTLIEST_LAST.index),
@@ -107,7 +107,7 @@ async def call_skill(environment: Environment, node: Node, prepared: Prepared, s
         told = own.model_copy(update={"fault": environment.recorder.fault(faults[0])})
         return Attempt(None, (*steps, told), faults)
     output = cast("JsonValue", executed.result)
-    kept = environment.recorder.value(output)
+    kept = await environment.recorder.large_value(output)
     shown = {"outcome": "succeeded", "output": kept.value, "output_digest": kept.digest}
     return Attempt(output, (*steps, own.model_copy(update=shown)))
 

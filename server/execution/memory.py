@@ -131,5 +131,7 @@ def _from_memory(answer: Answer) -> Answer:
 
 
 def _size(outcome: CallOutcome) -> int:
+    if outcome.large_bytes is not None:
+        return outcome.large_bytes
     message = outcome.message if isinstance(outcome, CallFailure) else ""
     return len(json.dumps([outcome.structured, outcome.content, message]))

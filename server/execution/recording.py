@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import anyio.to_thread
+
 from catalog.canonical import JsonValue
 from catalog.schema import Coerced
+from catalog.size import is_large
 from server.execution.spill import Bounded, Redact, Spill, bounded
 from skills_store.trace import Coercion
 from skills_store.workflow.faults import Fault, fault_adapter
@@ -31,6 +34,28 @@ class Recorder:
             ValueError: it is no JSON value.
         """
         return bounded(self.redact(value), self.spill)
+
+    async def large_value(self, value: JsonValue) -> Bounded:
+        """Return what `value` says; of a large value in a thread, so that others go on meanwhile.
+
+        Raises:
+            ValueError: it is no JSON value.
+        """
+        if not is_large(value):
+            return self.value(value)
+        return await anyio.to_thread.run_sync(self.value, value)
+
+    async def large_values(self, named: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return what `values` says, off the event loop as `large_value` does."""
+        if not is_large(dict(named)):
+            return self.values(named)
+        return await anyio.to_thread.run_sync(self.values, named)
+
+    async def large_content(self, blocks: list[JsonValue]) -> list[JsonValue]:
+        """Return what `content` says, off the event loop as `large_value` does."""
+        if not is_large(blocks):
+            return self.content(blocks)
+        return await anyio.to_thread.run_sync(self.content, blocks)
 
     def values(self, named: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """Return named values, each bounded for itself; a name may be a secret too."""

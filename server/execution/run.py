@@ -82,9 +82,9 @@ async def execute_workflow(
     trace = Trace(
         id=chosen.id or uuid.uuid4().hex,
         workflow_hash=content_hash(workflow),
-        inputs=recorder.values(environment.inputs),
+        inputs=await recorder.large_values(environment.inputs),
         steps=executed.steps,
-        outputs=None if executed.result is None else recorder.values(executed.result),
+        outputs=None if executed.result is None else await recorder.large_values(executed.result),
         faults=tuple(recorder.fault(fault) for fault in executed.faults),
         status=_status(executed),
         calls=environment.tally.calls,

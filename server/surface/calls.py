@@ -15,6 +15,7 @@ from pydantic import BaseModel, JsonValue
 from server.backends.sampling import Sampler
 from server.execution.consent import Consent
 from server.progress import ProgressListener
+from server.reports import RepairReport, RunReport
 from server.surface.arguments import (
     CallSkill,
     CallTool,
@@ -29,7 +30,15 @@ from server.surface.arguments import (
 from server.surface.builtin_tools import ARGUMENTS
 from server.surface.failures import error_result, render_error
 from server.surface.port import BankPort, UpstreamProgress
-from server.surface.results import data_result, relayed_result, report_result, skill_description, skill_result
+from server.surface.results import (
+    Kept,
+    data_result,
+    relayed_result,
+    report_result,
+    skill_description,
+    skill_result,
+    with_links,
+)
 from skills_store.skill import Skill
 
 __all__ = ["Attendance", "ToolCall", "answer_call", "foreseen_total"]
@@ -92,7 +101,8 @@ async def _answer_skill(
         progress=attendance.listener,
         consent=attendance.consent,
     )
-    return skill_result(call.name, skill, report)
+    kept = await _kept_outputs(bank, report.outputs)
+    return skill_result(call.name, skill, report, kept)
 
 
 async def _answer_builtin(
@@ -129,7 +139,7 @@ async def _answer_call_skill(
         progress=attendance.listener,
         consent=attendance.consent,
     )
-    return report_result(report, detail=False)
+    return await _shown(bank, report, detail=False)
 
 
 async def _answer_workflow(
@@ -159,4 +169,21 @@ async def _answer_workflow(
             )
         case _:
             raise AssertionError(f"no answer for {type(arguments).__name__}")
-    return report_result(report, detail=arguments.detail)
+    return await _shown(bank, report, detail=arguments.detail)
+
+
+async def _shown(bank: BankPort, report: RunReport | RepairReport, *, detail: bool) -> types.CallToolResult:
+    """Return a report as a result, with previews of and links to outputs that are too large for one."""
+    kept = await _kept_outputs(bank, report.outputs)
+    if kept:
+        report = report.model_copy(update={"outputs": {**(report.outputs or {}), **kept}})
+    return with_links(report_result(report, detail=detail), kept)
+
+
+async def _kept_outputs(bank: BankPort, outputs: dict[str, JsonValue] | None) -> dict[str, Kept]:
+    shown = {name: await bank.preview(value) for name, value in (outputs or {}).items()}
+    return {
+        name: value
+        for name, value in shown.items()
+        if outputs is not None and value is not outputs[name] and isinstance(value, dict)
+    }

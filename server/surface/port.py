@@ -16,7 +16,7 @@ from server.backends.sampling import Sampler
 from server.bank.relaying import TRACE_META_KEY, UpstreamProgress
 from server.execution.consent import Consent
 from server.progress import ProgressListener
-from server.reports import RepairReport, RunReport, SkillsReport, ToolHit
+from server.reports import RepairReport, RunReport, ServerReport, ServerTool, SkillsReport, ToolHit
 from server.requests import RepairRequest, SolveRequest
 from server.verification import Checks
 from skills_store.skill import Skill
@@ -124,6 +124,29 @@ class BankPort(Protocol):
         self, tool: ToolId, arguments: Mapping[str, JsonValue], progress: UpstreamProgress | None = None
     ) -> CallOutcome:
         """Call an upstream tool; the outcome's `meta` carries our trace id under `TRACE_META_KEY`."""
+        ...
+
+    def servers(self) -> Sequence[ServerReport]:
+        """Return how every configured server is, as far as is known without connecting, ordered by name."""
+        ...
+
+    def server_tools(self, server: str) -> Sequence[ServerTool]:
+        """Return the usable tools of one server as last listed, ordered by name; none where it is unknown."""
+        ...
+
+    async def preview(self, value: JsonValue) -> JsonValue:
+        """Return a value as a client is shown it.
+
+        One over a megabyte is kept, and `{"$digest", "size", "preview"}` stands for it.
+        """
+        ...
+
+    def kept_value(self, digest: str) -> bytes:
+        """Return the JSON of a value that is kept under its digest; may be called from any thread.
+
+        Raises:
+            LookupError: none is.
+        """
         ...
 
     async def report_outcome(self, trace_id: str, passed: bool, detail: str) -> dict[str, JsonValue]:

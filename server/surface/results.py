@@ -21,10 +21,20 @@ from server.reports import RepairReport, RunReport, exit_code
 from server.surface.failures import error_result
 from server.surface.port import TRACE_META_KEY
 from server.surface.remedies import render_fault
+from server.surface.resources import value_link
 from skills_store.skill import Skill
 from skills_store.workflow.faults import Denied, Fault
 
-__all__ = ["FAULT_META_KEY", "data_result", "for_era", "relayed_result", "report_result", "skill_result"]
+__all__ = [
+    "FAULT_META_KEY",
+    "Kept",
+    "data_result",
+    "for_era",
+    "relayed_result",
+    "report_result",
+    "skill_result",
+    "with_links",
+]
 
 FAULT_META_KEY = "io.skillbank/fault"
 """Key in `_meta` of what we see wrong with an upstream answer that we pass on unchanged."""
@@ -38,6 +48,10 @@ _NEXT_STEPS = {
     FailureKind.SERVER_UNAVAILABLE: "Nothing is wrong with the request: try again later.",
 }
 _BULK = frozenset({"trace", "lineage"})
+
+
+Kept = Mapping[str, JsonValue]
+"""What stands for a value that is too large for a result: `$digest`, `size` and `preview`."""
 
 
 def data_result(value: Mapping[str, JsonValue]) -> types.CallToolResult:
@@ -56,10 +70,30 @@ def report_result(report: RunReport | RepairReport, *, detail: bool) -> types.Ca
     return _with_trace(result, report.trace_id)
 
 
-def skill_result(name: str, skill: Skill, report: RunReport) -> types.CallToolResult:
-    """Return a skill's outputs by its output schema, or what kept it from them."""
+def with_links(result: types.CallToolResult, kept: Mapping[str, Kept]) -> types.CallToolResult:
+    """Return a result with a link to each value that was too large for it, by the name of the output."""
+    links: list[types.ContentBlock] = [_link(value) for value in kept.values()]
+    return result.model_copy(update={"content": [*result.content, *links]})
+
+
+def skill_result(
+    name: str, skill: Skill, report: RunReport, kept: Mapping[str, Kept] | None = None
+) -> types.CallToolResult:
+    """Return a skill's outputs by its output schema, or what kept it from them.
+
+    Args:
+        name: under which the skill is listed.
+        skill: the version that ran.
+        report: its outputs; those in `kept` are too large for a result.
+        kept: what stands for those, by name.
+    """
     if exit_code(report.status, report.faults):
         return _with_trace(error_result(f"{name}: {_failure_text(report)}"), report.trace_id)
+    if kept:  # a preview would not fit the output schema, and part of a value is another value
+        text = f"{name} succeeded; its answer is too large for a result:\n" + "\n".join(
+            f"- {output}: {_kept_text(value)}" for output, value in kept.items()
+        )
+        return _with_trace(with_links(error_result(text), kept), report.trace_id)
     outputs = report.outputs or {}
     if found := problems(skill.signature.output_schema, outputs):
         broken = "; ".join(f"{problem.pointer or '/'}: {problem.message}" for problem in found)
@@ -81,6 +115,8 @@ def relayed_result(tool: ToolId, outcome: CallOutcome) -> types.CallToolResult:
     """
     meta = {key: value for key, value in outcome.meta.items() if key != types.SERVER_INFO_META_KEY}
     match outcome:
+        case CallSuccess(large_bytes=int(), structured=dict(kept)) if "$digest" in kept:
+            return _kept_result(tool, kept, meta)
         case CallSuccess():
             return _passed_on(tool, outcome, meta, is_error=False)
         case CallFailure(kind=kind) if kind in _PASSED_ON:
@@ -105,6 +141,24 @@ def for_era(result: types.CallToolResult, protocol_version: str) -> types.CallTo
         return result
     content = result.content or [_json_block(result.structured_content)]
     return result.model_copy(update={"structured_content": None, "content": content})
+
+
+def _kept_result(tool: ToolId, kept: Kept, meta: dict[str, JsonValue]) -> types.CallToolResult:
+    text = f"{tool} answered more than fits into a result. {_kept_text(kept)}"
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=text), _link(kept)],
+        structured_content={**kept, "uri": _link(kept).uri},
+        _meta=meta,
+    )
+
+
+def _kept_text(kept: Kept) -> str:
+    place = f"It has {kept['size']} bytes of JSON and is kept whole at {_link(kept).uri}."
+    return f"{place} It begins: {kept['preview']}"
+
+
+def _link(kept: Kept) -> types.ResourceLink:
+    return value_link(cast("str", kept["$digest"]), cast("int", kept["size"]))
 
 
 def _passed_on(

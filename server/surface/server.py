@@ -28,6 +28,7 @@ from server.surface.lending import can_lend, lending, pushed
 from server.surface.listing import ListingSource
 from server.surface.port import BankPort
 from server.surface.progress import ProgressFeed
+from server.surface.resources import list_resources, list_templates, read_resource
 from server.surface.results import for_era
 from server.surface.suspension import WAIT_SECONDS, Ask, SuspendedCalls
 from server.surface.validation import check_arguments, render_problems
@@ -62,6 +63,9 @@ class BankServer(Server[SuspendedCalls]):
             lifespan=_lifespan,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
             on_subscriptions_listen=ListenHandler(bus),
             get_tool_input_schema=lambda name: self._source.current().input_schema(name),
         )
@@ -91,6 +95,24 @@ class BankServer(Server[SuspendedCalls]):
     ) -> types.ListToolsResult:
         del ctx
         return self._source.current().page(params.cursor if params is not None else None)
+
+    async def _list_resources(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        del ctx, params
+        return list_resources(self._bank)
+
+    async def _list_templates(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        del ctx, params
+        return list_templates()
+
+    async def _read_resource(
+        self, ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        del ctx
+        return await read_resource(self._bank, params.uri)
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams

@@ -551,8 +551,8 @@ async def test_a_changed_tool_list_is_read_again_and_announced(era: Era) -> None
 
     with anyio.fail_after(10):
         async with open_test_connections({"a": server}, era=era) as connections:
-            connections.on_change(changed)
             assert {tool.id.tool for tool in await connections.snapshot()} == {"one"}
+            connections.on_change(changed)
             await server.listened()
             await server.change_tools([ScriptedTool("two", ["x"])])
             await heard.wait()

@@ -5,6 +5,7 @@ Run as a program it serves itself over stdio, or over HTTP, and says at the end 
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -22,10 +23,19 @@ from server.backends.backend import Request as ModelRequest
 from server.backends.sampling import Sampler, SamplingBackend
 from server.execution.consent import Consent, ConsentQuestion
 from server.progress import Progress, ProgressListener
-from server.reports import RepairReport, RunReport, SkillReport, SkillsReport, ToolHit
+from server.reports import (
+    RepairReport,
+    RunReport,
+    ServerReport,
+    ServerTool,
+    SkillReport,
+    SkillsReport,
+    ToolHit,
+)
 from server.requests import RepairRequest, SolveRequest
 from server.surface import TRACE_META_KEY, BankPort, serve_http, serve_stdio
 from server.surface.port import UpstreamProgress
+from server.surface.resources import PART_CHARACTERS
 from server.verification import Checks
 from skills_store.errors import UnknownSkill
 from skills_store.skill import Guidance, ReplayTest, Signature, Skill, ToolHints
@@ -33,6 +43,7 @@ from skills_store.workflow.faults import Denied, ToolError
 from skills_store.workflow.model import Node, Workflow
 
 MAIL = ToolId("mail", "send")
+KEPT = f"sha256:{'a' * 64}"
 
 
 def skill(name: str, *, hints: ToolHints | None = None) -> Skill:
@@ -81,6 +92,8 @@ class FakeBank:
     skills: dict[str, Skill] = field(
         default_factory=lambda: {name: skill(name) for name in ("double", "broken", "wrong", "crash")}
     )
+    called: list[str] = field(default_factory=list)
+    """Names of the skills that were called."""
     changes: int = 0
     cancelled: int = 0
     sent: list[JsonValue] = field(default_factory=list)
@@ -108,6 +121,7 @@ class FakeBank:
         del version, consent
         if name not in self.skills:
             raise UnknownSkill(f"no skill {name!r}")
+        self.called.append(name)
         if progress is not None:
             progress(Progress(stage="run", message="twice", calls=1))
         if name == "crash":
@@ -240,6 +254,24 @@ class FakeBank:
                 ]
                 meta: dict[str, JsonValue] = {"upstream.example/key": {"n": 1}, TRACE_META_KEY: "t3"}
                 return CallSuccess(dict(arguments), content, 0.0, meta=meta)
+
+    def servers(self) -> list[ServerReport]:
+        odd = ServerReport(
+            name="odd name", status="problems", transport="stdio", quarantined={"bomb": "too deep"}, tools=1
+        )
+        return [ServerReport(name="math", status="ok", transport="stdio", tools=1), odd]
+
+    def server_tools(self, server: str) -> list[ServerTool]:
+        tool = ServerTool(name="multiply", title=None, description="", effect=Effect.PURE, contract_hash="")
+        return [tool] if server == "math" else []
+
+    async def preview(self, value: JsonValue) -> JsonValue:
+        return value
+
+    def kept_value(self, digest: str) -> bytes:
+        if digest != KEPT:
+            raise LookupError(digest)
+        return json.dumps({"text": "ü" * PART_CHARACTERS}, ensure_ascii=False).encode()
 
     async def report_outcome(self, trace_id: str, passed: bool, detail: str) -> dict[str, JsonValue]:
         if trace_id != "t1":

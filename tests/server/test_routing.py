@@ -102,8 +102,11 @@ async def test_a_skill_whose_tools_changed_is_marked_and_the_task_is_planned(ope
         await desk.change(
             "hashes", [ScriptedTool("sha256", [{"digest": "0" * 64}], changed, description="Hash a text.")]
         )
+        waiting = await desk.bank.solve(task("third"), SolveRequest(checks=DIGEST))
+        await desk.bank.recheck_effects("hashes", "sha256")
         report = await desk.bank.solve(task("third"), SolveRequest(checks=DIGEST))
         states = [(skill.version, skill.state) for skill in desk.store.versions(name)]
+    assert waiting.status == "needs_approval"
     assert (report.status, report.route) == ("verified", "dynamic")
     assert states[0] == (1, "stale")
 

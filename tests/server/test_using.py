@@ -220,10 +220,14 @@ class TestDrift:
             await desk.change("calculator", [optional])
             with pytest.raises(SkillNotCallable):
                 await desk.bank.call_skill("adds", {"a": 1, "b": 2})
+            unseen = await desk.bank.test_skill("adds")
+            assert await desk.bank.recheck_effects("calculator", "*") == ("add",)
             tested = await desk.bank.test_skill("adds")
             answer = await desk.bank.call_skill("adds", {"a": 1, "b": 2})
             states = [(skill.version, skill.state) for skill in desk.store.versions("adds")]
             assert [entry.tool_name for entry in desk.bank.published()] == ["adds"]
+        assert (unseen.passed, unseen.version) == (False, 1)
+        assert unseen.tests[0].detail.endswith("then `skillbank effects set calculator/add CLASS`")
         assert (tested.passed, tested.version) == (True, 2)
         assert answer.outputs == {"sum": 3}
         assert states == [(1, "stale"), (2, "active")]
@@ -234,6 +238,7 @@ class TestDrift:
             await desk.change("calculator", [ScriptedTool("add", [{"result": 0}])])
             with pytest.raises(SkillNotCallable):
                 await desk.bank.call_skill("adds", {"a": 1, "b": 2})
+            await desk.bank.recheck_effects("calculator", "*")
             tested = await desk.bank.test_skill("adds")
             assert desk.store.head("adds").state == "stale"
         assert not tested.passed

@@ -142,7 +142,7 @@ def cli(tmp_path, capsys, monkeypatch) -> CommandLine:
     (tmp_path / "home").mkdir()
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
-    line = CommandLine(tmp_path, capsys.readouterr)
+    line = CommandLine(tmp_path, capsys.readouterr, FakeBank({"recheck_effects": ()}))
     line.file("config.json", {})
     return line
 
