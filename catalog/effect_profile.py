@@ -159,7 +159,7 @@ class _Evidence:
         """A parameter that says where to write, or whether to."""
         for name in self.properties:
             parts = frozenset(words(name))
-            if parts == {"destination"} and {"origin", "departure"} & self.parameter_words:
+            if "destination" in parts and len(parts) == 1 and {"origin", "departure"} & self.parameter_words:
                 continue
             if parts & SINKS or (parts & {"out", "output"} and (len(parts) == 1 or parts & FILES)):
                 return name
@@ -230,6 +230,8 @@ def _doubt(evidence: _Evidence) -> str | None:
         return f"its parameter {sink!r} names something it may write"
     if said := SAYS_WRITES.search(evidence.tool.description):
         return f"its description says {said.group(0).lower()!r}"
+    if computes and not evidence.properties:
+        return f"{computes!r} works on something that is kept, since it takes no arguments"
     if computes and parameters & CODE:
         return "it takes code or a command"
     if computes and (kept := evidence.kept):

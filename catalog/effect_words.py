@@ -117,8 +117,8 @@ TEXTS: Final = _set("content csv data html input json markdown message source st
 SINKS: Final = _set("destination dest dry dst force overwrite prune save saved")
 SQL: Final = _set("sql script statement stmt")
 FLEETING: Final = _set(
-    "bootstrap carlo clock currency current dice exchange latest live now random realtime seed shuffle stochastic "
-    "timestamp today tomorrow uuid zone"
+    "bootstrap carlo clock currency current dice exchange latest live now random realtime seed shuffle "
+    "stochastic timestamp today tomorrow uuid zone"
 )
 OUTSIDE: Final = _set(
     "api browser database download fetch filesystem http https internet network online server web website"
