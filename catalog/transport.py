@@ -12,6 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from catalog.child_process import LastWords, open_process
 from catalog.config import ServerSpec
+from catalog.credentials import open_auth
 from catalog.errors import ServerUnavailable
 from catalog.wire import Streams
 
@@ -44,12 +45,18 @@ async def open_transport(
     elif spec.transport == "sse":
         headers = dict(spec.headers)
         async with sse_client(
-            spec.url, headers=headers, timeout=30.0, sse_read_timeout=_SSE_SILENCE_SECONDS
+            spec.url,
+            headers=headers,
+            timeout=30.0,
+            sse_read_timeout=_SSE_SILENCE_SECONDS,
+            auth=open_auth(spec),
         ) as streams:
             yield streams
     else:
         async with (
-            httpx2.AsyncClient(headers=dict(spec.headers), timeout=_HTTP_TIMEOUT) as client,
+            httpx2.AsyncClient(
+                headers=dict(spec.headers), timeout=_HTTP_TIMEOUT, auth=open_auth(spec)
+            ) as client,
             streamable_http_client(
                 spec.url, http_client=client, max_sse_event_size=max_message_bytes
             ) as streams,

@@ -1,22 +1,33 @@
 """Which tool servers are configured, how they are started, and what the operator said of them."""
 
 from catalog.config.document import ConfigDocument, read_document
-from catalog.config.edit import with_allow, with_effects, with_reset, with_server, without_profile
+from catalog.config.edit import (
+    with_allow,
+    with_effects,
+    with_inputs,
+    with_reset,
+    with_server,
+    without_profile,
+)
 from catalog.config.files import load_config, save_config
-from catalog.config.formats import name_problem, parse_config, parse_profile, parse_servers
-from catalog.config.model import Config, Learning, ServerSpec, Transport, expand
+from catalog.config.formats import name_problem, parse_config, parse_inputs, parse_profile, parse_servers
+from catalog.config.inputs import InputSpec
+from catalog.config.model import Config, Learning, OAuthSpec, ServerSpec, Transport, expand
 from catalog.config.secrets import secrets_of
 
 __all__ = [
     "Config",
     "ConfigDocument",
+    "InputSpec",
     "Learning",
+    "OAuthSpec",
     "ServerSpec",
     "Transport",
     "expand",
     "load_config",
     "name_problem",
     "parse_config",
+    "parse_inputs",
     "parse_profile",
     "parse_servers",
     "read_document",
@@ -24,6 +35,7 @@ __all__ = [
     "secrets_of",
     "with_allow",
     "with_effects",
+    "with_inputs",
     "with_reset",
     "with_server",
     "without_profile",

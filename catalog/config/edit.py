@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from catalog.canonical import JsonValue
 from catalog.config.formats import SERVER_KEYS
 from catalog.effects import Effect, Reset
 
-__all__ = ["with_allow", "with_effects", "with_reset", "with_server", "without_profile"]
+__all__ = ["with_allow", "with_effects", "with_inputs", "with_reset", "with_server", "without_profile"]
 
 Document = Mapping[str, JsonValue]
 
@@ -20,6 +20,16 @@ def with_server(document: Document, name: str, entry: Mapping[str, JsonValue]) -
     changed = copy.deepcopy(dict(document))
     key = next((key for key in SERVER_KEYS if key in changed), SERVER_KEYS[0])
     _table(changed, key)[name] = dict(entry)
+    return changed
+
+
+def with_inputs(document: Document, inputs: Sequence[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Return the document asking for more inputs, each as its entry; one of a known id is replaced."""
+    changed = copy.deepcopy(dict(document))
+    if inputs:
+        ids = [entry["id"] for entry in inputs]
+        kept = cast("list[dict[str, JsonValue]]", changed.get("inputs", []))
+        changed["inputs"] = [*(e for e in kept if e.get("id") not in ids), *(dict(e) for e in inputs)]
     return changed
 
 
