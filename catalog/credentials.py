@@ -17,7 +17,7 @@ from mcp.shared.auth import OAuthClientMetadata
 
 from catalog.config import ServerSpec
 from catalog.errors import NeedsLogin, ServerUnavailable
-from catalog.tokens import KeptTokens
+from catalog.tokens import KeptLogin, KeptTokens
 
 __all__ = ["LoginAuth", "client_metadata", "open_auth"]
 
@@ -85,46 +85,46 @@ class LoginAuth(httpx2.Auth):
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Send the request with a token, a second time with a renewed one where it is refused."""
-        context = self._provider.context
+        context, refused = self._provider.context, ""
+        if context.current_tokens is None:
+            self._take_over(await self._tokens.load())
         if context.current_tokens is not None and context.is_token_valid():
-            sent = context.current_tokens.access_token
-            request.headers["Authorization"] = f"Bearer {sent}"
+            refused = context.current_tokens.access_token
+            request.headers["Authorization"] = f"Bearer {refused}"
             if not _is_refused((yield request)):
                 return
-            await self._distrust(sent)
-        for last in (False, True):
-            request.headers.pop("Authorization", None)
-            flow = self._provider.async_auth_flow(request)
-            try:
+            del request.headers["Authorization"]
+        flow = self._provider.async_auth_flow(request)
+        try:
+            async with self._tokens.renewing():
+                await self._distrust(refused)
                 outgoing = await anext(flow)
-                while True:
+                while outgoing is not request:
                     response = yield outgoing
-                    if self._asks:
-                        outgoing = await flow.asend(response)
-                        continue
-                    if outgoing is not request:
-                        self._check_renewal(response)
-                    elif _is_refused(response):
-                        break
+                    self._check_renewal(response)
                     outgoing = await flow.asend(response)
-            except StopAsyncIteration:
-                return
-            finally:
-                await flow.aclose()
-            sent = request.headers.get("Authorization", "").removeprefix("Bearer ")
-            if last or not await self._distrust(sent):
-                raise NeedsLogin(self._server, "its tokens are refused" if sent else "nobody is logged in")
+            while True:
+                response = yield outgoing
+                if not self._asks and outgoing is request and _is_refused(response):
+                    sent = "Authorization" in request.headers or refused
+                    raise NeedsLogin(
+                        self._server, "its tokens are refused" if sent else "nobody is logged in"
+                    )
+                outgoing = await flow.asend(response)
+        except StopAsyncIteration:
+            return
+        finally:
+            await flow.aclose()
 
-    async def _distrust(self, refused: str) -> bool:
-        """Stop using a token; return whether there is another, or a way to get one."""
-        context, kept = self._provider.context, await self._tokens.load()
-        if kept.tokens is not None and kept.tokens.access_token != refused:
-            context.current_tokens, context.token_expiry_time = kept.tokens, kept.expires_at
-            return True
-        if context.current_tokens is not None and context.current_tokens.access_token == refused:
-            context.token_expiry_time = 1.0
-            return context.can_refresh_token()
-        return False
+    async def _distrust(self, refused: str) -> None:
+        """Have a refused token replaced: by the one another process got meanwhile, else by renewal."""
+        self._tokens.refused = refused
+        self._take_over(await self._tokens.load())
+
+    def _take_over(self, kept: KeptLogin) -> None:
+        context = self._provider.context
+        context.current_tokens = kept.tokens
+        context.token_expiry_time = self._tokens.expiry(kept)
 
     def _check_renewal(self, response: httpx2.Response) -> None:
         if response.status_code >= 500 or response.status_code == 429:

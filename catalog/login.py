@@ -182,6 +182,7 @@ def _free_port_of(client: OAuthClientInformationFull | None) -> int | None:
     if port is None:
         return None
     with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the one that will listen
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:

@@ -7,6 +7,7 @@ Only a keyring that encrypts counts. What a secret is used for belongs to whoeve
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import sys
 from collections.abc import Callable, Generator
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Final, Protocol, cast
 
 from catalog.errors import SecretsUnusable
@@ -26,6 +28,9 @@ _ENCRYPTS: Final = 1.0
 """Priority from which the keyring library recommends a backend; plain text and none lie below."""
 _LONGEST_IN_WINDOWS: Final = 1_200
 """Characters that the credential manager of Windows takes."""
+
+
+LetGo = Callable[[], None]
 
 
 class SecretStore(Protocol):
@@ -46,6 +51,10 @@ class SecretStore(Protocol):
 
     def remove(self, name: str) -> bool:
         """Forget a secret; return whether there was one."""
+        ...
+
+    def claim(self, name: str) -> LetGo | None:
+        """Claim a secret that is about to be replaced, None while another has it, in any process."""
         ...
 
 
@@ -76,6 +85,7 @@ class MemorySecrets:
 
     secrets: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     place: str = "memory"
+    _claims: dict[str, Lock] = field(default_factory=dict[str, Lock], init=False, repr=False)
 
     def get(self, name: str) -> str | None:
         """Return a secret, None where none is kept."""
@@ -88,6 +98,11 @@ class MemorySecrets:
     def remove(self, name: str) -> bool:
         """Forget a secret; return whether there was one."""
         return self.secrets.pop(name, None) is not None
+
+    def claim(self, name: str) -> LetGo | None:
+        """Claim a secret that is about to be replaced, None while another has it."""
+        lock = self._claims.setdefault(name, Lock())
+        return lock.release if lock.acquire(blocking=False) else None
 
 
 @dataclass(frozen=True)
@@ -116,6 +131,21 @@ class FileSecrets:
             return False
         with self._changing() as kept:
             return kept.pop(name, None) is not None
+
+    def claim(self, name: str) -> LetGo | None:
+        """Claim a secret that is about to be replaced, None while another has it, in any process."""
+        mark = hashlib.sha256(name.encode()).hexdigest()[:16]
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            lock = self.path.with_name(f"{self.path.name}.{mark}.lock").open("a")
+        except OSError as error:
+            raise SecretsUnusable(f"{self.path} cannot be written: {error.strerror or error}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            return None
+        return lock.close
 
     def _read(self) -> dict[str, str]:
         try:
@@ -192,6 +222,10 @@ class KeptSecrets:
                 raise SecretsUnusable(f"{self.place} does not let go of {name!r}: {error}") from error
         return self.file.remove(name) or in_keyring
 
+    def claim(self, name: str) -> LetGo | None:
+        """Claim a secret that is about to be replaced, None while another has it, in any process."""
+        return self.file.claim(name)
+
     def _in_keyring(self, name: str) -> str | None:
         if self._keyring is None:
             return None
@@ -254,3 +288,7 @@ class NoticedSecrets:
     def remove(self, name: str) -> bool:
         """Forget a secret; return whether there was one."""
         return self.kept.remove(name)
+
+    def claim(self, name: str) -> LetGo | None:
+        """Claim a secret that is about to be replaced, None while another has it, in any process."""
+        return self.kept.claim(name)

@@ -7,8 +7,11 @@ tokens of another. How one logs in belongs to `catalog.login`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Final
 
+import anyio
 from anyio import to_thread
 from mcp.client.auth.oauth2 import OAuthContext
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
@@ -20,7 +23,9 @@ from catalog.secret_store import SecretStore
 
 __all__ = ["KeptLogin", "KeptTokens", "login_key", "login_secrets"]
 
-_PREFIX = "login to "
+_PREFIX: Final = "login to "
+_CLAIM_AGAIN_SECONDS: Final = 0.05
+_LONG_AGO: Final = 1.0
 
 
 def login_key(url: str) -> str:
@@ -67,16 +72,31 @@ class KeptTokens:
     Attributes:
         context: the provider's, which is told when a token that was kept expires and where it is
             renewed. Set by whoever makes the provider.
+        refused: an access token that its server refused; it counts as expired, whatever was said.
     """
 
     def __init__(
         self, secrets: SecretStore, url: str, oauth: OAuthSpec, clock: Callable[[], float] = time.time
     ) -> None:
         self.context: OAuthContext | None = None
+        self.refused = ""
         self._secrets = secrets
         self._key = login_key(url)
         self._oauth = oauth
         self._clock = clock
+
+    @asynccontextmanager
+    async def renewing(self) -> AsyncGenerator[None]:
+        """Keep everybody else, in whichever process, from renewing the same tokens meanwhile.
+
+        A refresh token may be good for one use, and a second one may cost the whole login.
+        """
+        while (let_go := await to_thread.run_sync(self._secrets.claim, self._key)) is None:
+            await anyio.sleep(_CLAIM_AGAIN_SECONDS)
+        try:
+            yield
+        finally:
+            let_go()
 
     async def load(self) -> KeptLogin:
         """Return the login as it is kept now, by whichever process."""
@@ -87,11 +107,17 @@ class KeptTokens:
         """Forget the login; return whether there was one."""
         return await to_thread.run_sync(self._secrets.remove, self._key)
 
+    def expiry(self, login: KeptLogin) -> float | None:
+        """Return when its access token is to be renewed, in Unix seconds; None: not known."""
+        if login.tokens is not None and login.tokens.access_token == self.refused:
+            return _LONG_AGO
+        return login.expires_at
+
     async def get_tokens(self) -> OAuthToken | None:
         """Return the kept tokens, None where nobody logged in."""
         login = await self.load()
         if self.context is not None:
-            self.context.token_expiry_time = login.expires_at
+            self.context.token_expiry_time = self.expiry(login)
             self.context.oauth_metadata = self.context.oauth_metadata or login.metadata
         return login.tokens
 

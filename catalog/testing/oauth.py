@@ -175,13 +175,22 @@ class GuardedServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
 
 
 @asynccontextmanager
-async def open_guarded_server(tools: ScriptedServer) -> AsyncGenerator[GuardedServer]:
-    """Yield a tool server that lets in only who logged in; it stops on leaving."""
+async def open_guarded_server(
+    tools: ScriptedServer, *, lets_anybody_in: bool = False
+) -> AsyncGenerator[GuardedServer]:
+    """Yield a tool server that lets in only who logged in; it stops on leaving.
+
+    Args:
+        tools: the server behind.
+        lets_anybody_in: whether nobody has to log in after all.
+    """
     listening = socket.create_server(("127.0.0.1", 0))
     origin = f"http://127.0.0.1:{listening.getsockname()[1]}"
     guarded = GuardedServer(tools, f"{origin}/mcp")
-    app = _Outages(_app(guarded, origin), guarded)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1))
+    app = tools.open().server.streamable_http_app() if lets_anybody_in else _app(guarded, origin)
+    server = uvicorn.Server(
+        uvicorn.Config(_Outages(app, guarded), log_level="critical", timeout_graceful_shutdown=0)
+    )
     async with anyio.create_task_group() as group:
         group.start_soon(server.serve, [listening])
         try:
