@@ -50,11 +50,15 @@ class ServerUnavailable(CatalogError):  # noqa: N818  (named as the fault it bec
         self.server = server
 
 
+NEEDS_LOGIN = "needs login: skillbank login "
+"""What the message of a `NeedsLogin` holds, wherever it is shown as a server's problem."""
+
+
 class NeedsLogin(ServerUnavailable):
     """An upstream that wants a person to log in first, which only `skillbank login` can do."""
 
     def __init__(self, server: str, why: str = "it lets nobody in without a login") -> None:
-        super().__init__(server, f"needs login: skillbank login {server} ({why})")
+        super().__init__(server, f"{NEEDS_LOGIN}{server} ({why})")
 
 
 class LoginFailed(CatalogError):  # noqa: N818

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from catalog.config import Config, ServerSpec
 from catalog.effects import Effect, Reset
+from catalog.errors import NEEDS_LOGIN
 from catalog.tools import Snapshot, Tool
 from server.reports import EffectsReport, ToolEffect
 from server.settings import Settings
@@ -40,6 +41,11 @@ class Probed:
     problems: tuple[str, ...] = ()
     seconds: float = 0.0
 
+    @property
+    def needs_login(self) -> bool:
+        """Whether it would be reached if somebody logged in."""
+        return any(NEEDS_LOGIN in problem for problem in self.problems)
+
 
 @dataclass(frozen=True, slots=True)
 class ServerProposal:
@@ -64,7 +70,7 @@ async def probe_servers(specs: Sequence[ServerSpec], settings: Settings) -> list
     """
     from catalog.connections import open_connections
 
-    config = Config(servers={spec.name: spec for spec in specs})
+    config = Config(servers={spec.name: spec for spec in specs}).keeping(settings.open_secrets())
     async with open_connections(config, environment=settings.environment, spares=False) as connections:
         await connections.snapshot()
         reports = {report.name: report for report in connections.reports()}

@@ -13,6 +13,7 @@ from pathlib import Path
 import platformdirs
 
 from catalog.config import Config, load_config
+from catalog.secret_store import KeptSecrets, SecretStore
 
 __all__ = ["CONFIG_VARIABLE", "STORE_VARIABLE", "Settings", "read_settings"]
 
@@ -32,6 +33,10 @@ class Settings:
     """Whether a person named the configuration: then a missing file is an error, not empty."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Variables that placeholders in the configuration may name and that servers inherit."""
+
+    def open_secrets(self) -> SecretStore:
+        """Return where secrets are kept: the keyring, else a file beside the store ending in `.secrets`."""
+        return KeptSecrets.beside(self.store_path.with_suffix(".secrets"))
 
     def load_config(self) -> Config:
         """Return the configuration; empty where nobody named one and the default is not there.

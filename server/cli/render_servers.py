@@ -6,13 +6,23 @@ from rich.console import Console
 from rich.text import Text
 
 from catalog.effects import Effect, Reset
-from server.cli.answers import AddedServer, InitReport
+from server.cli.answers import AddedServer, InitReport, InputsReport, LoginReport, LogoutReport
 from server.cli.render import plain, table
 from server.host_files import ImportPlan
 from server.onboarding import ServerProposal
 from server.reports import DoctorReport, EffectsReport
 
-__all__ = ["render_added", "render_doctor", "render_effects", "render_init", "render_plan", "render_proposal"]
+__all__ = [
+    "render_added",
+    "render_doctor",
+    "render_effects",
+    "render_init",
+    "render_inputs",
+    "render_login",
+    "render_logout",
+    "render_plan",
+    "render_proposal",
+]
 
 _EFFECT_STYLE = {
     Effect.PURE: "green",
@@ -89,9 +99,10 @@ def render_plan(console: Console, plan: ImportPlan) -> None:
         drawn = table("server", "would start", "from")
         for server in plan.servers:
             off = " (disabled)" if server.spec.disabled else ""
+            asks = ", ".join(str(each["id"]) for each in server.inputs)
             drawn.add_row(
                 plain(server.spec.name, "bold"),
-                plain(f"{server.spec.launch}{off}"),
+                plain(f"{server.spec.launch}{off}{f' (asks for {asks})' if asks else ''}"),
                 plain(server.file.path, "dim"),
             )
         console.print(drawn)
@@ -121,6 +132,41 @@ def render_added(console: Console, added: AddedServer) -> None:
     )
     for problem in added.problems:
         console.print(Text.assemble("  ", plain(problem, "yellow")), soft_wrap=True)
+
+
+def render_inputs(console: Console, report: InputsReport) -> None:
+    """Draw the inputs that servers ask for."""
+    if not report.inputs:
+        console.print("the configuration asks for no inputs", style="dim")
+        return
+    drawn = table("input", "answered", "asked by", "question")
+    for asked in report.inputs:
+        drawn.add_row(
+            plain(asked.id, "bold"),
+            Text("yes", "green") if asked.answered else Text("no", "red"),
+            plain(", ".join(asked.servers) or "nobody"),
+            plain(asked.description, "dim"),
+        )
+    console.print(drawn)
+    console.print(Text.assemble("answers are kept in ", plain(report.kept_in)), soft_wrap=True)
+
+
+def render_login(console: Console, report: LoginReport) -> None:
+    """Draw the answer of `login`."""
+    said = {
+        "logged_in": "you are logged in",
+        "already": "you were logged in already",
+        "open": "it lets anybody in: there is nothing to log in to",
+    }[report.status]
+    kept = "" if report.status == "open" or report.kept_in is None else f"; tokens are in {report.kept_in}"
+    console.print(Text.assemble(plain(report.server, "bold"), f": {said}", plain(kept)), soft_wrap=True)
+
+
+def render_logout(console: Console, report: LogoutReport) -> None:
+    """Draw the answer of `logout`."""
+    revoked = "and the server took its tokens back" if report.revoked else "the server was not told"
+    said = f"the login is forgotten, {revoked}" if report.was_logged_in else "nobody was logged in"
+    console.print(Text.assemble(plain(report.server, "bold"), f": {said}"), soft_wrap=True)
 
 
 def render_init(console: Console, report: InitReport) -> None:
