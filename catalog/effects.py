@@ -7,7 +7,7 @@ to `catalog.effect_profile`, asking a person for consent to the server.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -78,26 +78,46 @@ class Decision:
     memoise: bool = False
 
 
+def _unknown_contract(tool: ToolId) -> None:
+    del tool
+
+
 @dataclass(frozen=True)
 class EffectTable:
     """Effect classes, reset modes and standing consents, as the operator configured them.
 
     `effects` maps a server to glob patterns over its tools; an exact name wins over a pattern,
     a longer pattern over a shorter one. `allow` maps a server to patterns of non-free tools that
-    plans may run once without asking.
+    plans may run once without asking. `pins` maps a server to the contract hashes its free tools
+    had when a person confirmed them; `contract` returns the hash a tool has now, where it is known.
     """
 
     effects: Mapping[str, Mapping[str, Effect]] = field(default_factory=dict[str, Mapping[str, Effect]])
     reset: Mapping[str, Reset] = field(default_factory=dict[str, Reset])
     allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    pins: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    contract: Callable[[ToolId], str | None] = field(default=_unknown_contract, compare=False, repr=False)
 
     def effect(self, tool: ToolId) -> Effect:
-        """Return the configured class, `unknown` where nothing matches."""
+        """Return the configured class; `unknown` where nothing matches or a free tool has changed."""
+        pattern = self.pattern(tool)
+        found = Effect.UNKNOWN if pattern is None else self.effects[tool.server][pattern]
+        return Effect.UNKNOWN if found.is_free and self.has_changed(tool) else found
+
+    def pattern(self, tool: ToolId) -> str | None:
+        """Return the name or pattern that decides the class of a tool: an exact name, else the longest."""
         patterns = self.effects.get(tool.server, {})
         if tool.tool in patterns:
-            return patterns[tool.tool]
-        matching = [p for p in patterns if fnmatchcase(tool.tool, p)]
-        return patterns[max(matching, key=len)] if matching else Effect.UNKNOWN
+            return tool.tool
+        return max((p for p in patterns if fnmatchcase(tool.tool, p)), key=len, default=None)
+
+    def has_changed(self, tool: ToolId) -> bool:
+        """Return whether a tool is not what a person confirmed: its contract differs from the pinned."""
+        pinned = self.pins.get(tool.server, {}).get(tool.tool)
+        if pinned is None:
+            return False
+        now = self.contract(tool)
+        return now is not None and now != pinned
 
     def reset_mode(self, server: str) -> Reset:
         """Return how the server is reset, `none` where nothing is configured."""

@@ -6,13 +6,13 @@ Whether the proposal is taken is asked by the border; where it is kept is `catal
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from catalog.config import Config, ServerSpec
-from catalog.effects import Effect, Reset
+from catalog.effects import Effect, EffectTable, Reset
 from catalog.errors import NEEDS_LOGIN
 from catalog.tools import Snapshot, Tool
 from server.reports import EffectsReport, ToolEffect
@@ -20,14 +20,18 @@ from server.settings import Settings
 
 if TYPE_CHECKING:
     from catalog.connections import ConnectionReport
+    from server.reset_trial import ResetTrial, TrialVerdict
 
 __all__ = [
     "Probed",
     "ServerProposal",
     "compact_classes",
+    "known_tools",
+    "pins_of",
     "probe_servers",
     "propose_profile",
     "remember_tools",
+    "try_reset_of",
 ]
 
 
@@ -107,6 +111,28 @@ def remember_tools(probed: Sequence[Probed], settings: Settings) -> None:
         store.close()
 
 
+def known_tools(settings: Settings) -> Snapshot:
+    """Return the tools that the store remembers; none where there is no store yet.
+
+    Raises:
+        StoreUnusable: the store cannot be opened.
+    """
+    from skills_store.sqlite import open_sqlite_store
+
+    if not settings.store_path.exists():
+        return Snapshot.of()
+    store = open_sqlite_store(settings.store_path)
+    try:
+        return store.snapshot()
+    finally:
+        store.close()
+
+
+def pins_of(tools: Iterable[Tool], effects: EffectTable) -> dict[str, str]:
+    """Return the contract hashes of the tools that are free, so that a changed one is noticed."""
+    return {tool.id.tool: tool.contract_hash for tool in tools if effects.effect(tool.id).is_free}
+
+
 def propose_profile(probed: Probed) -> ServerProposal:
     """Return what the tools of a listed server are thought to do, each with its reason."""
     from catalog.effect_profile import propose_effect, propose_reset
@@ -137,3 +163,13 @@ def compact_classes(classes: Mapping[str, Effect]) -> dict[str, Effect]:
     if others and all(effect is Effect.WRITE for effect in others.values()):
         return {**free, "*": Effect.WRITE}
     return {**free, **{tool: e for tool, e in others.items() if e is Effect.WRITE}}
+
+
+async def try_reset_of(trial: ResetTrial, settings: Settings) -> TrialVerdict:
+    """Try a reset mode of one server in fresh processes of its own."""
+    from catalog.connections import open_connections
+    from server.reset_trial import try_reset
+
+    config = Config(servers={trial.spec.name: trial.spec}).keeping(settings.open_secrets())
+    async with open_connections(config, environment=settings.environment, spares=False) as connections:
+        return await try_reset(connections, trial, settings.environment)

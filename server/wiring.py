@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from catalog.config import secrets_of
-from catalog.connections import open_connections
+from catalog.connections import Connections, open_connections
 from catalog.secret_store import NoticedSecrets
 from catalog.tokens import login_secrets
+from catalog.tools import ToolId
 from server.bank import Bank, Context
 from server.execution.consent import Consent, NoConsent
 from server.execution.spill import Spill
@@ -52,9 +54,10 @@ async def open_bank(
     store = open_sqlite_store(settings.store_path)
     try:
         async with open_connections(config, environment=settings.environment) as connections:
+            known = replace(config.effects, contract=_contracts(connections))
             yield Bank(
                 Context(
-                    config=config,
+                    config=replace(config, effects=known),
                     store=store,
                     connections=connections,
                     consent=consent or NoConsent(),
@@ -69,3 +72,14 @@ async def open_bank(
             )
     finally:
         store.close()
+
+
+def _contracts(connections: Connections) -> Callable[[ToolId], str | None]:
+    """Return what tells the contract hash that a tool was last listed with; None before that."""
+
+    def contract(tool: ToolId) -> str | None:
+        connection = connections.connection(tool.server)
+        listed = () if connection is None else connection.tools
+        return next((known.contract_hash for known in listed if known.id == tool), None)
+
+    return contract

@@ -5,14 +5,16 @@ from catalog.config.edit import (
     with_allow,
     with_effects,
     with_inputs,
+    with_pins,
     with_reset,
+    with_reset_check,
     with_server,
     without_profile,
 )
 from catalog.config.files import load_config, save_config
 from catalog.config.formats import name_problem, parse_config, parse_inputs, parse_profile, parse_servers
 from catalog.config.inputs import InputSpec
-from catalog.config.model import Config, Learning, OAuthSpec, ServerSpec, Transport, expand
+from catalog.config.model import Config, Learning, OAuthSpec, ResetCheck, ServerSpec, Transport, expand
 from catalog.config.secrets import secrets_of
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "InputSpec",
     "Learning",
     "OAuthSpec",
+    "ResetCheck",
     "ServerSpec",
     "Transport",
     "expand",
@@ -36,7 +39,9 @@ __all__ = [
     "with_allow",
     "with_effects",
     "with_inputs",
+    "with_pins",
     "with_reset",
+    "with_reset_check",
     "with_server",
     "without_profile",
 ]

@@ -8,9 +8,19 @@ from typing import cast
 
 from catalog.canonical import JsonValue
 from catalog.config.formats import SERVER_KEYS
+from catalog.config.model import ResetCheck
 from catalog.effects import Effect, Reset
 
-__all__ = ["with_allow", "with_effects", "with_inputs", "with_reset", "with_server", "without_profile"]
+__all__ = [
+    "with_allow",
+    "with_effects",
+    "with_inputs",
+    "with_pins",
+    "with_reset",
+    "with_reset_check",
+    "with_server",
+    "without_profile",
+]
 
 Document = Mapping[str, JsonValue]
 
@@ -58,6 +68,32 @@ def with_reset(document: Document, server: str, mode: Reset) -> dict[str, JsonVa
     return changed
 
 
+def with_reset_check(document: Document, server: str, check: ResetCheck) -> dict[str, JsonValue]:
+    """Return the document with a trial of a server's reset mode recorded; a refuted mode is withdrawn."""
+    changed = copy.deepcopy(dict(document))
+    _table(changed, "skillbank", "reset_checks")[server] = {
+        "mode": check.mode.value,
+        "verdict": check.verdict,
+        "on": check.on,
+        "why": check.why,
+    }
+    reset = _table(changed, "skillbank", "reset")
+    if check.verdict == "holds":
+        reset[server] = check.mode.value
+    elif check.verdict == "refuted" and reset.get(server) == check.mode.value:
+        reset[server] = Reset.NONE.value
+    return changed
+
+
+def with_pins(document: Document, server: str, pins: Mapping[str, str]) -> dict[str, JsonValue]:
+    """Return the document with the definitions of tools pinned by their contract hashes."""
+    changed = copy.deepcopy(dict(document))
+    if pins:
+        table = _table(changed, "skillbank", "pins")
+        table[server] = {**cast("dict[str, JsonValue]", table.get(server, {})), **pins}
+    return changed
+
+
 def with_allow(
     document: Document, server: str, pattern: str, *, allowed: bool = True
 ) -> dict[str, JsonValue]:
@@ -72,7 +108,7 @@ def with_allow(
 def without_profile(document: Document, server: str) -> dict[str, JsonValue]:
     """Return the document with all that was said of a server's tools taken out."""
     changed = copy.deepcopy(dict(document))
-    for key in ("effects", "reset", "allow"):
+    for key in ("effects", "reset", "reset_checks", "pins", "allow"):
         own = changed.get("skillbank")
         if isinstance(own, dict) and isinstance(table := own.get(key), dict):
             table.pop(server, None)

@@ -8,7 +8,7 @@ a key that is read names file, line and key.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -26,7 +26,7 @@ from pydantic import (
 from catalog.canonical import JsonValue
 from catalog.config.document import ConfigDocument, KeyPath
 from catalog.config.inputs import InputEntry, InputSpec
-from catalog.config.model import OWN_KEYS, Config, Learning, OAuthSpec, ServerSpec, Transport
+from catalog.config.model import OWN_KEYS, Config, Learning, OAuthSpec, ResetCheck, ServerSpec, Transport
 from catalog.effects import Effect, EffectTable, Reset
 
 __all__ = ["SERVER_KEYS", "name_problem", "parse_config", "parse_inputs", "parse_profile", "parse_servers"]
@@ -111,6 +111,20 @@ class _Entry(BaseModel):
     )
 
 
+class _ResetCheck(BaseModel):
+    """One trial of a reset mode, as it is kept."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    mode: Reset
+    verdict: Literal["holds", "refuted", "undecided"]
+    on: StrictStr
+    why: StrictStr
+
+    def to_value(self) -> ResetCheck:
+        return ResetCheck(self.mode, self.verdict, self.on, self.why)
+
+
 class _Own(BaseModel):
     """The `skillbank` key."""
 
@@ -118,6 +132,8 @@ class _Own(BaseModel):
 
     effects: dict[str, dict[str, Effect]] = Field(default_factory=dict[str, dict[str, Effect]])
     reset: dict[str, Reset] = Field(default_factory=dict[str, Reset])
+    reset_checks: dict[str, _ResetCheck] = Field(default_factory=dict[str, _ResetCheck])
+    pins: dict[str, dict[str, StrictStr]] = Field(default_factory=dict[str, dict[str, str]])
     allow: dict[str, tuple[StrictStr, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
     learning: Learning = "auto"
     models: dict[str, StrictStr] = Field(default_factory=dict[str, str])
@@ -134,7 +150,8 @@ def parse_config(document: ConfigDocument) -> Config:
     own = _validated(_Own, document, document.data.get("skillbank", {}), ("skillbank",))
     return Config(
         servers=parse_servers(document),
-        effects=EffectTable(effects=own.effects, reset=own.reset, allow=own.allow),
+        effects=EffectTable(effects=own.effects, reset=own.reset, allow=own.allow, pins=own.pins),
+        reset_checks={server: check.to_value() for server, check in own.reset_checks.items()},
         learning=own.learning,
         models=own.models,
         inputs=parse_inputs(document),

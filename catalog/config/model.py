@@ -15,15 +15,15 @@ from catalog.canonical import JsonValue
 from catalog.config.env_file import read_env_file
 from catalog.config.inputs import InputSpec
 from catalog.config.interpolation import Fillers, Unfilled, inputs_named, interpolate
-from catalog.effects import EffectTable
+from catalog.effects import EffectTable, Reset
 from catalog.errors import ConfigError
 from catalog.secret_store import SecretStore
 
-__all__ = ["OWN_KEYS", "Config", "Learning", "OAuthSpec", "ServerSpec", "Transport", "expand"]
+__all__ = ["OWN_KEYS", "Config", "Learning", "OAuthSpec", "ResetCheck", "ServerSpec", "Transport", "expand"]
 
 Transport = Literal["stdio", "http", "sse"]
 Learning = Literal["auto", "propose", "off"]
-OWN_KEYS = ("effects", "reset", "allow", "learning", "models")
+OWN_KEYS = ("effects", "reset", "reset_checks", "pins", "allow", "learning", "models")
 """What the `skillbank` key may hold."""
 
 
@@ -108,6 +108,23 @@ def _program(word: str) -> str:
     return word
 
 
+@dataclass(frozen=True, slots=True)
+class ResetCheck:
+    """That a reset mode of a server was tried, and what came of it."""
+
+    mode: Reset
+    verdict: Literal["holds", "refuted", "undecided"]
+    on: str
+    """Date, as YYYY-MM-DD."""
+    why: str
+
+    @property
+    def told(self) -> str:
+        """The trial in a sentence."""
+        said = {"holds": "holds", "refuted": "does not hold", "undecided": "could not be decided"}
+        return f"{self.mode.value} {said[self.verdict]}, tried on {self.on}: {self.why}"
+
+
 @dataclass(frozen=True)
 class Config:
     """One configuration file, read."""
@@ -118,6 +135,8 @@ class Config:
     models: Mapping[str, str] = field(default_factory=dict[str, str])
     inputs: Mapping[str, InputSpec] = field(default_factory=dict[str, InputSpec])
     """By id: what a person is asked for."""
+    reset_checks: Mapping[str, ResetCheck] = field(default_factory=dict[str, ResetCheck])
+    """By server: the last trial of its reset mode."""
     path: Path | None = None
     """None when the configuration came from no file."""
     document: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
@@ -134,6 +153,8 @@ class Config:
         named = {
             "effects": self.effects.effects,
             "reset": self.effects.reset,
+            "reset_checks": self.reset_checks,
+            "pins": self.effects.pins,
             "allow": self.effects.allow,
         }
         strangers = [

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 
 from pydantic import JsonValue
 
 from catalog.connections import ConnectionReport
-from catalog.effects import Effect
+from catalog.effect_profile import propose_effect
+from catalog.effects import Effect, EffectTable
 from catalog.result import CallOutcome
-from catalog.tools import ToolId
+from catalog.tools import Tool, ToolId
 from server.bank.context import Context
 from server.bank.traces import keep_call
 from server.reports import DoctorReport, EffectsReport, ServerReport, ToolEffect, ToolHit
@@ -92,18 +92,34 @@ def list_effects(context: Context) -> EffectsReport:
             server=tool.id.server,
             tool=tool.id.tool,
             effect=table.effect(tool.id),
-            reason=_why(tool.id, context),
+            reason=_why(tool, table),
         )
         for tool in sorted(context.known(), key=lambda tool: tool.id)
     ]
-    return EffectsReport(effects=tuple(found), reset=dict(table.reset))
+    checks = context.config.reset_checks
+    return EffectsReport(
+        effects=tuple(found),
+        reset=dict(table.reset),
+        reset_checks={server: check.told for server, check in checks.items()},
+    )
 
 
-def _why(tool: ToolId, context: Context) -> str:
-    patterns = context.config.effects.effects.get(tool.server, {})
-    if tool.tool in patterns:
-        return "configured by name"
-    matching = [pattern for pattern in patterns if fnmatchcase(tool.tool, pattern)]
-    if matching:
-        return f"configured by the pattern {max(matching, key=len)!r}"
-    return f"not classified: `skillbank effects set {tool} CLASS`"
+def _why(tool: Tool, table: EffectTable) -> str:
+    """Return where the class of a tool comes from, and what its words speak for."""
+    thought = propose_effect(tool)
+    pattern = table.pattern(tool.id)
+    if pattern is None:
+        return (
+            f"not classified (proposed: {thought.effect.value}, {thought.reason}):"
+            f" skillbank effects set {tool.id} CLASS"
+        )
+    configured = table.effects[tool.id.server][pattern]
+    if configured.is_free and table.has_changed(tool.id):
+        return (
+            f"configured as {configured.value}, but its definition changed since:"
+            f" skillbank effects set {tool.id} CLASS"
+        )
+    how = "by name" if pattern == tool.id.tool else f"by the pattern {pattern!r}"
+    if thought.effect is configured:
+        return f"configured {how}; {thought.reason}"
+    return f"configured {how}; proposed was {thought.effect.value}: {thought.reason}"

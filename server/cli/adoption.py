@@ -13,13 +13,13 @@ from pathlib import Path
 import click
 from pydantic import JsonValue
 
-from catalog.config import parse_profile, read_document, with_effects, with_reset, without_profile
+from catalog.config import parse_profile, read_document, with_effects, with_pins, with_reset, without_profile
 from catalog.effects import EffectTable, Reset
 from server.cli.answers import AddedServer
 from server.cli.options import EXISTING
 from server.cli.render_servers import render_proposal
 from server.cli.session import Session
-from server.onboarding import Probed, ServerProposal, propose_profile
+from server.onboarding import Probed, ServerProposal, pins_of, propose_profile
 from server.reports import ToolEffect
 
 __all__ = ["Adopted", "Choice", "adopt", "effects_option", "yes_option"]
@@ -69,7 +69,7 @@ def adopt(
     for server, proposal in zip(probed, proposals, strict=True):
         document = without_profile(document, server.name)
         if kept:
-            document = _with_profile(document, proposal)
+            document = _with_profile(document, proposal, server)
     servers = tuple(
         _added(server, proposal, kept=kept) for server, proposal in zip(probed, proposals, strict=True)
     )
@@ -104,9 +104,13 @@ def _given_profile(server: Probed, given: EffectTable, reason: str) -> ServerPro
     return ServerProposal(server.name, effects, given.reset_mode(server.name), reason, classes)
 
 
-def _with_profile(document: dict[str, JsonValue], proposal: ServerProposal) -> dict[str, JsonValue]:
+def _with_profile(
+    document: dict[str, JsonValue], proposal: ServerProposal, server: Probed
+) -> dict[str, JsonValue]:
     if proposal.classes:
         document = with_effects(document, proposal.server, proposal.classes, replace=True)
+        table = EffectTable(effects={proposal.server: proposal.classes})
+        document = with_pins(document, proposal.server, pins_of(server.tools, table))
     if proposal.reset is not Reset.NONE:
         document = with_reset(document, proposal.server, proposal.reset)
     return document

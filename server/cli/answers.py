@@ -17,6 +17,7 @@ __all__ = [
     "LoginReport",
     "LogoutReport",
     "PlannedImport",
+    "ResetCheckReport",
     "SkippedImport",
 ]
 
@@ -119,3 +120,18 @@ class LogoutReport(BaseModel):
     was_logged_in: bool
     revoked: bool
     """Whether the server took its tokens back, too."""
+
+
+class ResetCheckReport(BaseModel):
+    """Answer of `effects verify`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    server: str
+    mode: Reset
+    verdict: Literal["holds", "refuted", "undecided"]
+    why: str
+    on: str
+    """Date, as YYYY-MM-DD."""
+    withdrawn: bool
+    """Whether the mode was configured and no longer is."""

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import json
+
 from rich.console import Console
 from rich.text import Text
 
 from catalog.effects import Effect, Reset
-from server.cli.answers import AddedServer, InitReport, InputsReport, LoginReport, LogoutReport
+from server.cli.answers import (
+    AddedServer,
+    InitReport,
+    InputsReport,
+    LoginReport,
+    LogoutReport,
+    ResetCheckReport,
+)
 from server.cli.render import plain, table
 from server.host_files import ImportPlan
 from server.onboarding import ServerProposal
 from server.reports import DoctorReport, EffectsReport
+from server.reset_trial import ResetTrial
 
 __all__ = [
     "render_added",
@@ -22,6 +32,8 @@ __all__ = [
     "render_logout",
     "render_plan",
     "render_proposal",
+    "render_reset_check",
+    "render_trial",
 ]
 
 _EFFECT_STYLE = {
@@ -30,6 +42,7 @@ _EFFECT_STYLE = {
     Effect.WRITE: "yellow",
     Effect.UNKNOWN: "red",
 }
+_UNTRIED = "not tried: skillbank effects verify"
 _STATUS_STYLE = {"ok": "green", "problems": "yellow", "unreachable": "red"}
 
 
@@ -74,7 +87,39 @@ def render_effects(console: Console, report: EffectsReport) -> None:
     else:
         console.print("no tools are known yet: skillbank doctor asks the servers", style="dim")
     for server, mode in sorted(report.reset.items()):
-        console.print(Text.assemble(plain(server), f"  reset: {mode.value}"), soft_wrap=True)
+        tried = report.reset_checks.get(server)
+        told = tried or ("" if mode is Reset.NONE else f"{_UNTRIED} {server}")
+        line = Text.assemble(plain(server), f"  reset: {mode.value}")
+        if told:
+            line.append_text(Text.assemble("  (", plain(told, "dim"), ")"))
+        console.print(line, soft_wrap=True)
+
+
+def render_trial(console: Console, trial: ResetTrial) -> None:
+    """Draw the calls that a trial of a reset mode would make."""
+    console.print(Text.assemble("fresh processes of ", plain(trial.spec.name, "bold"), " would be called:"))
+    for title, calls in (("write", trial.writes), ("read", trial.reads)):
+        for call in calls:
+            arguments = json.dumps(call.arguments, ensure_ascii=False)
+            console.print(Text.assemble(f"  {title}  ", plain(call.tool), " ", plain(arguments, "dim")))
+
+
+def render_reset_check(console: Console, report: ResetCheckReport) -> None:
+    """Draw what came of trying a reset mode."""
+    style = {"holds": "green", "refuted": "red", "undecided": "yellow"}[report.verdict]
+    console.print(
+        Text.assemble(
+            plain(report.server, "bold"),
+            f": {report.mode.value} ",
+            (report.verdict, style),
+            plain(f": {report.why}"),
+        ),
+        soft_wrap=True,
+    )
+    if report.withdrawn:
+        console.print(
+            "it was configured and is withdrawn: the server counts as not resettable", style="yellow"
+        )
 
 
 def render_proposal(console: Console, proposal: ServerProposal) -> None:
