@@ -54,13 +54,14 @@ def _values(options: object) -> object:
     """Return picked options by their values, where they are labelled."""
     if not isinstance(options, list):
         return options
-    listed = (
-        cast("dict[str, object]", option) if isinstance(option, dict) else option
-        for option in cast("list[object]", options)
-    )
-    return [
-        option.get("value", option.get("label")) if isinstance(option, dict) else option for option in listed
-    ]
+    return [_value(option) for option in cast("list[object]", options)]
+
+
+def _value(option: object) -> object:
+    if not isinstance(option, dict):
+        return option
+    labelled = cast("dict[str, object]", option)
+    return labelled.get("value", labelled.get("label"))
 
 
 class InputEntry(BaseModel):

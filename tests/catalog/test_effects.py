@@ -108,3 +108,40 @@ def test_a_standing_consent_covers_only_its_patterns():
     assert table.allows(ToolId("db", "insert_row"))
     assert not table.allows(ToolId("db", "drop_table"))
     assert not table.allows(ToolId("other", "insert_row"))
+
+
+NOW = {"get_a": "sha256:new", "get_b": "sha256:same", "drop_c": "sha256:new"}
+PINNED = EffectTable(
+    effects={"s": {"get_*": Effect.READ, "drop_c": Effect.WRITE}},
+    pins={
+        "s": {"get_a": "sha256:old", "get_b": "sha256:same", "drop_c": "sha256:old", "get_gone": "sha256:x"}
+    },
+    contract=lambda tool: NOW.get(tool.tool),
+)
+
+
+@pytest.mark.parametrize(
+    ("tool", "effect", "changed"),
+    [
+        ("get_a", Effect.UNKNOWN, True),
+        ("get_b", Effect.READ, False),
+        ("get_unpinned", Effect.READ, False),
+        ("get_gone", Effect.READ, False),
+        ("drop_c", Effect.WRITE, True),
+    ],
+)
+def test_a_free_tool_that_is_not_what_was_confirmed_is_unknown(tool: str, effect: Effect, changed: bool):
+    found = ToolId("s", tool)
+    assert PINNED.effect(found) is effect
+    assert PINNED.has_changed(found) is changed
+
+
+@pytest.mark.parametrize(
+    ("tool", "pattern"),
+    [("get", "get"), ("get_one", "get_*"), ("get_all_of_it", "get_all*"), ("put", "*"), ("got", "g?t")],
+)
+def test_an_exact_name_wins_and_then_the_longest_pattern(tool: str, pattern: str):
+    names = ("*", "g?t", "get", "get_*", "get_all*")
+    table = EffectTable(effects={"s": dict.fromkeys(names, Effect.READ)})
+    assert table.pattern(ToolId("s", tool)) == pattern
+    assert table.pattern(ToolId("t", tool)) is None

@@ -19,7 +19,14 @@ from pydantic import BaseModel
 from catalog.effects import Activity, Effect, Reset, Verdict, decide
 from server.bench.relay_bench import RelayBenchReport
 from server.bench.repair_report import RepairBenchReport
-from server.cli.answers import AddedServer, InitReport
+from server.cli.answers import (
+    AddedServer,
+    InitReport,
+    InputsReport,
+    LoginReport,
+    LogoutReport,
+    ResetCheckReport,
+)
 from server.cli.app import app
 from server.demo.report import DemoReport
 from server.execution.options import MAX_FOR_EACH, MAX_SKILL_DEPTH
@@ -60,6 +67,12 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "doctor": DoctorReport,
     "effects list": EffectsReport,
     "effects set": EffectsReport,
+    "effects verify": ResetCheckReport,
+    "login": LoginReport,
+    "logout": LogoutReport,
+    "inputs list": InputsReport,
+    "inputs set": InputsReport,
+    "inputs forget": InputsReport,
     "check": CheckReport,
     "run": RunReport,
     "repair": RepairReport,

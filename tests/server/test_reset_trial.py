@@ -36,9 +36,8 @@ TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in (
 
 def answer(method, params):
     if method == "initialize":
-        capabilities = {"tools": {}}
-        info = {"name": "notes", "version": "1"}
-        return {"protocolVersion": params["protocolVersion"], "capabilities": capabilities, "serverInfo": info}
+        said = {"capabilities": {"tools": {}}, "serverInfo": {"name": "notes", "version": "1"}}
+        return {"protocolVersion": params["protocolVersion"], **said}
     if method == "tools/list":
         return {"tools": TOOLS}
     if method == "tools/call":
