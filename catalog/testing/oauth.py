@@ -30,6 +30,7 @@ from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, Re
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
+from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from catalog.testing.scripted import ScriptedServer
@@ -51,6 +52,7 @@ class GuardedServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
         echoes: the state that comes back instead of the one sent, None: the one sent.
         audience: what tokens are for instead of what was asked, None: what was asked.
         outage: the status that the token endpoint answers with, None: it works.
+        takes_documents: whether an address of a metadata document is taken as client id.
         log: what it was asked for, in order.
     """
 
@@ -61,6 +63,7 @@ class GuardedServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
     echoes: str | None = None
     audience: str | None = None
     outage: int | None = None
+    takes_documents: bool = False
     log: list[str] = field(default_factory=list[str])
     clients: dict[str, OAuthClientInformationFull] = field(
         default_factory=dict[str, OAuthClientInformationFull]
@@ -189,7 +192,7 @@ async def open_guarded_server(
     guarded = GuardedServer(tools, f"{origin}/mcp")
     app = tools.open().server.streamable_http_app() if lets_anybody_in else _app(guarded, origin)
     server = uvicorn.Server(
-        uvicorn.Config(_Outages(app, guarded), log_level="critical", timeout_graceful_shutdown=0)
+        uvicorn.Config(_Scripted(app, guarded), log_level="critical", timeout_graceful_shutdown=0)
     )
     async with anyio.create_task_group() as group:
         group.start_soon(server.serve, [listening])
@@ -223,15 +226,27 @@ def _app(guarded: GuardedServer, origin: str) -> Starlette:
 
 
 @dataclass
-class _Outages:
-    """The app, whose token endpoint is down while the script says so."""
+class _Scripted:
+    """The app, whose endpoints answer otherwise where the script says so."""
 
     app: Starlette
     guarded: GuardedServer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope.get("path") == "/token" and self.guarded.outage is not None:
-            await send({"type": "http.response.start", "status": self.guarded.outage, "headers": []})
-            await send({"type": "http.response.body", "body": b""})
-            return
-        await self.app(scope, receive, send)
+        answer = self._answer(str(scope.get("path")))
+        await (self.app if answer is None else answer)(scope, receive, send)
+
+    def _answer(self, path: str) -> Response | None:
+        if path == "/token" and self.guarded.outage is not None:
+            return Response(status_code=self.guarded.outage)
+        if path == "/.well-known/oauth-authorization-server" and self.guarded.takes_documents:
+            origin = self.guarded.url.removesuffix("/mcp")
+            return JSONResponse(
+                {
+                    "issuer": f"{origin}/",
+                    "authorization_endpoint": f"{origin}/authorize",
+                    "token_endpoint": f"{origin}/token",
+                    "client_id_metadata_document_supported": True,
+                }
+            )
+        return None

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 from anyio import to_thread
 
-from catalog.config import ServerSpec, expand
+from catalog.config import ServerSpec, expand, save_config
+from server.cli.adoption import Choice, adopt
 from server.cli.answers import LoginReport, LogoutReport
 from server.cli.options import session_command
 from server.cli.render_servers import render_login, render_logout
@@ -39,7 +40,8 @@ def login(session: Session, *, server: str, no_browser: bool, wait_seconds: floa
 
     Opens the login in your browser and waits for it to come back to an address of this machine.
     The tokens are kept in the keyring of the operating system where there is one, else in a file
-    that only you can read; they are renewed by themselves.
+    that only you can read; they are renewed by themselves. At a terminal, classes are then proposed
+    for the tools of a server that has none.
 
     \b
     Examples:
@@ -48,6 +50,8 @@ def login(session: Session, *, server: str, no_browser: bool, wait_seconds: floa
     """
     spec = _spec(session, server)
     found = log_in_to(session, spec, browser=not no_browser, wait_seconds=wait_seconds)
+    if found.status == "logged_in" and session.interactive:
+        _classify(session, server)
     place = None if spec.secrets is None else spec.secrets.place
     report = LoginReport(server=server, status=found.status, scopes=found.scopes, kept_in=place)
     session.show(report, render_login)
@@ -93,6 +97,17 @@ def log_in_to(
         return await log_in(spec, visit, wait_seconds=wait_seconds)
 
     return session.run(work)
+
+
+def _classify(session: Session, server: str) -> None:
+    """Propose classes for the tools of a server that nobody could list before, where it has none."""
+    config = session.settings.load_config()
+    if server in config.effects.effects:
+        return
+    probed = session.run(lambda: session.wiring.probe([config.servers[server]], session.settings))
+    adopted = adopt(session, probed, config.document, Choice(take_proposal=False, effects_file=None))
+    session.wiring.remember(probed, session.settings)
+    save_config(adopted.document, session.settings.config_path)
 
 
 def _spec(session: Session, server: str) -> ServerSpec:

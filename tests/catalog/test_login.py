@@ -251,6 +251,33 @@ async def test_a_client_registered_by_hand_is_used_and_never_registered(guarded)
     assert guarded.log[2:] == ["refresh"]
 
 
+async def test_a_metadata_document_is_the_client_where_the_server_takes_one(guarded):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    document = "https://example.org/client.json"
+    guarded.takes_documents = True
+    guarded.clients[document] = OAuthClientInformationFull.model_validate(
+        {
+            "client_id": document,
+            "redirect_uris": [f"http://127.0.0.1:{port}/callback"],
+            "token_endpoint_auth_method": "none",
+            "scope": "tools",
+        }
+    )
+    oauth = OAuthSpec(client_metadata_url=document, callback_port=port)
+    spec = ServerSpec("s", url=guarded.url, transport="http", secrets=MemorySecrets(), oauth=oauth)
+    assert (await sign_in(spec)).status == "logged_in"
+    assert guarded.log == ["authorize", "exchange"]
+    assert isinstance(await call(spec), CallSuccess)
+
+
+async def test_a_port_to_come_back_to_that_is_taken_fails_the_login(guarded):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        oauth = OAuthSpec(callback_port=taken.getsockname()[1])
+        spec = ServerSpec("s", url=guarded.url, transport="http", secrets=MemorySecrets(), oauth=oauth)
+        assert "no port to come back to: " in str(await sign_in(spec))
+
+
 async def test_logging_out_forgets_and_revokes(guarded, spec):
     await sign_in(spec)
     out = await log_out(spec)

@@ -118,13 +118,46 @@ def test_at_a_terminal_adding_such_a_server_logs_in_first(cli, guarded, monkeypa
     assert cli.document["mcpServers"] == {"far": {"url": guarded.url}}
 
 
-def test_without_a_browser_the_address_is_shown(cli, guarded):
+def test_after_a_login_at_a_terminal_classes_are_proposed_once(cli, guarded, monkeypatch, tools):
+    cli.file("config.json", {"mcpServers": {"far": {"url": guarded.url}}})
+    cli.servers["far"] = Probed("far", "ok", tools=tools("far", list_items="List the items."))
+    cli.interactive = True
+    monkeypatch.setattr("sys.stdin", StringIO("y\n"))
+
+    def browse(url):
+        threading.Thread(target=httpx2.get, args=(url,), kwargs={"follow_redirects": True}).start()
+        return True
+
+    monkeypatch.setattr("webbrowser.open", browse)
+    assert cli("login", "far").code == 0
+    assert cli.document["skillbank"]["effects"] == {"far": {"list_items": "read"}}
+    guarded.revoke_all()
+    assert cli("login", "far").code == 0
+    assert cli.started == ["far"]
+
+
+def test_without_a_browser_the_address_is_shown_for_a_person_to_open(cli, guarded, monkeypatch):
+    cli.file("config.json", {"mcpServers": {"far": {"url": guarded.url}}})
+    monkeypatch.setattr("webbrowser.open", None)
+    shown = []
+
+    def read(_session, message):
+        shown.append(message)
+        url = message.split()[-1]
+        threading.Thread(target=httpx2.get, args=(url,), kwargs={"follow_redirects": True}).start()
+
+    monkeypatch.setattr("server.cli.session.Session.say", read)
+    assert cli("login", "far", "--no-browser", "--json").json["status"] == "logged_in"
+    assert len(shown) == 1
+    assert "/authorize?response_type=code&" in shown[0]
+
+
+def test_a_login_that_nobody_comes_back_from_is_given_up(cli, guarded):
     cli.file("config.json", {"mcpServers": {"far": {"url": guarded.url}}})
     ran = cli("login", "far", "--no-browser", "--wait", "0.5", "--json")
     assert ran.code == 1
     assert ran.json["error"]["kind"] == "login_failed"
     assert "nobody came back within 0.5 s" in ran.json["error"]["message"]
-    assert "/authorize?response_type=code&" in ran.err
 
 
 @pytest.mark.parametrize("command", ["login", "logout"])
