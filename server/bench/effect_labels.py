@@ -23,11 +23,13 @@ __all__ = [
     "EffectConfusion",
     "LabelledTool",
     "Misjudged",
+    "Sample",
     "effect_confusion",
     "labelled_tools",
     "render_effect_confusion",
 ]
 
+Sample = Literal["tuning", "fresh", "final"]
 _FREE = (Effect.PURE, Effect.READ)
 
 
@@ -45,8 +47,9 @@ class _Hints(_Model):
 class LabelledTool(_Model):
     """One recorded tool, what a proposer reads of it, and what it truly does."""
 
-    sample: Literal["tuning", "fresh"]
-    """`tuning` was looked at while the rules were made, `fresh` was labelled and run once after."""
+    sample: Sample
+    """`tuning` was looked at while the rules were made, `fresh` was labelled and run once after; one
+    rule came of it. `final` was labelled and run once after that, and changed nothing."""
     server: str
     tool: str
     title: str | None = None
@@ -105,8 +108,8 @@ class EffectConfusion(_Model):
         return sum(row[effect] for row in free for effect in _FREE) / sum(sum(row.values()) for row in free)
 
 
-def labelled_tools(sample: Literal["tuning", "fresh"] | None = None) -> tuple[LabelledTool, ...]:
-    """Return the labelled tools, of one sample or of both."""
+def labelled_tools(sample: Sample | None = None) -> tuple[LabelledTool, ...]:
+    """Return the labelled tools, of one sample or of all."""
     text = resources.files("server.bench").joinpath("data/labelled_tools.jsonl").read_text("utf-8")
     found = (LabelledTool.model_validate_json(line) for line in text.splitlines())
     return tuple(tool for tool in found if sample is None or tool.sample == sample)
