@@ -175,6 +175,10 @@ def render_added(console: Console, added: AddedServer) -> None:
         ),
         soft_wrap=True,
     )
+    if reset is not Reset.NONE:
+        console.print(
+            Text.assemble("  reset is ", plain(f"{_UNTRIED} {added.server}", "dim")), soft_wrap=True
+        )
     for problem in added.problems:
         console.print(Text.assemble("  ", plain(problem, "yellow")), soft_wrap=True)
 

@@ -85,6 +85,13 @@ def test_add_takes_classes_from_a_file(cli, clock):
 
 
 @pytest.mark.usefixtures("clock")
+def test_a_reset_mode_that_is_taken_is_said_to_be_untried(cli):
+    given = cli.file("e.json", {"effects": {"clock": {"*": "write"}}, "reset": {"clock": "process"}})
+    ran = cli("add", "clock", "--effects", given, *ADD[2:])
+    assert "reset is not tried: skillbank effects verify clock" in ran.out
+
+
+@pytest.mark.usefixtures("clock")
 def test_a_file_of_classes_that_is_wrong_writes_nothing(cli):
     given = cli.file("e.json", '{"effects": {"clock":\n{"*": "often"}}}')
     ran = cli("add", "clock", "--effects", given, *ADD[2:])
