@@ -7,7 +7,6 @@ makes a tool `pure` or a write free. What a proposal is used for belongs to `cat
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,89 +14,36 @@ from itertools import pairwise
 from typing import Final
 
 from catalog.canonical import JsonValue
+from catalog.effect_words import (
+    AGENTS,
+    ARCHIVES,
+    ARITHMETIC,
+    ASKS,
+    CODE,
+    DOUBTFUL,
+    FILES,
+    FLEETING,
+    KEPT,
+    MATHS,
+    OUTSIDE,
+    PLACES,
+    PURE,
+    READS,
+    SAYS_KEPT,
+    SAYS_READS,
+    SAYS_WRITES,
+    SINKS,
+    SQL,
+    STATE,
+    TEXTS,
+    TRANSFORMS,
+    WRITES,
+)
 from catalog.effects import Effect, Reset
 from catalog.similarity import words
 from catalog.tools import Tool, ToolId
 
 __all__ = ["Proposal", "propose_effect", "propose_reset"]
-
-
-def _set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_WRITES: Final = _set(
-    "accept acknowledge activate add advance alter append apply approve archive assign attach authorize "
-    "ban block book buy cancel change checkout cherry clean clear click clone close commit complete "
-    "configure connect consume copy create deactivate delete deploy dequeue destroy disable disconnect "
-    "dispatch drag drop edit email enable enqueue erase exchange fill finish flush follow forget grant "
-    "import init initialize insert install invite kill launch link lock login logout mark migrate modify "
-    "move mute navigate notify open optimize overwrite patch pause pay persist pin play pop post press "
-    "publish purge push put rebase record recover refund register reject release remember remove rename "
-    "reopen replace reply reschedule reset restart restore resume retry revert revoke rollback save "
-    "schedule sell send set share shutdown sign sleep spawn stage start stash stop store submit subscribe "
-    "swap switch sync tag terminate toggle touch track train transfer trash type undo unlink unlock "
-    "unmerge unpin unregister unset unstage untag update upgrade upload upsert vacuum wait wipe withdraw "
-    "write"
-)
-_DOUBTFUL: Final = _set(
-    "ask backup build call capture compile compress delegate deserialize download draw dump eval exec "
-    "execute export extract fit generate handle invoke load make manage merge perform plan plot process "
-    "query render request route run scan select serialize simulate step test think use visualize"
-)
-_READS: Final = _set(
-    "analyse analyze browse count describe detail diff discover display enumerate explain fetch find get "
-    "grep head info inspect list locate lookup measure monitor peek preview read recall retrieve return "
-    "search show stat status summarize tail trace tree version view watch"
-)
-_PURE: Final = _set(
-    "average base64 calculate check classify compare compute concatenate convert cosine decode derive "
-    "detect determine differentiate divide encode escape estimate evaluate expand exponentiate factor "
-    "factorize floor format hash integrate invert lowercase mean multiply negate normalize parse power "
-    "reverse round simplify slugify solve sort split sqrt subtract sum tokenize transform translate "
-    "transpose trim truncate uppercase validate verify"
-)
-_ARITHMETIC: Final = _set("add")
-_TRANSFORMS: Final = _set(
-    "convert decode encode format reverse sort split transform translate transpose trim"
-)
-
-_FILES: Final = _set("dir directory document file filename filepath folder path paths workbook")
-_PLACES: Final = _FILES | _set(
-    "address bucket cell database db host paragraph port presentation project repo repository server "
-    "shape sheet slide table uri url worksheet"
-)
-_STATE: Final = _set(
-    "account conn connection context cursor handle history instance job key memory notebook ref session "
-    "slot state store task token user workspace"
-)
-_KEPT: Final = _set("history inplace session stored")
-_SINKS: Final = _set("destination dest dry dst force overwrite prune save saved")
-_SQL: Final = _set("sql script statement stmt")
-_FLEETING: Final = _set(
-    "clock currency current dice exchange latest live now random realtime shuffle timestamp today "
-    "tomorrow uuid zone"
-)
-_OUTSIDE: Final = _set(
-    "api browser database download fetch filesystem http https internet network online server web website"
-)
-
-_NOT: Final = r"(?<!not )(?<!n't )(?<!never )(?<!without )"
-_SAYS_WRITES: Final = re.compile(
-    rf"\b{_NOT}(?:appends|creates|deletes|executes|inserts|installs|launches|modifies|mutates|"
-    r"overwrites|persists|publishes|removes|renames|replaces|saves|sends|spawns|submits|writes|"
-    r"save[ds]? (?:to|in|as|under)|stored? (?:in|to)|writ(?:e|ten|ing) (?:to|into)|side[ -]effects?|"
-    r"downloads|permanently)\b"
-    r"|(?:^|[.;:]\s+|\b(?:also|and|it|or|that|then|tool|which)\s+)"
-    r"(?:commits|deploys|drops|posts|records|registers|resets|schedules|stores|updates|uploads)\b",
-    re.IGNORECASE,
-)
-_SAYS_READS: Final = re.compile(
-    r"\bread[- ]?only\b|\bselect[- ]only\b|\bonly (?:select|read)\b|\bselect (?:queries|statements) only\b"
-    r"|\bexecute a select query\b",
-    re.IGNORECASE,
-)
-_CODE: Final = _set("code cmd command script shell")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +72,7 @@ def propose_reset(tools: Iterable[Tool]) -> tuple[Reset, str]:
     if not costly:
         return Reset.NONE, "every tool may repeat, there is nothing to restore"
     for evidence in costly:
-        if places := evidence.parameter_words & (_PLACES | _CODE | _SQL) - {"table"}:
+        if places := evidence.parameter_words & (PLACES | CODE | SQL) - {"table"}:
             return Reset.NONE, f"{evidence.name} may write where {_first(places)!r} says"
     holders = [e.name for e in costly if e.parameter_words & {"conn", "connection", "session", "handle"}]
     if not holders:
@@ -153,9 +99,31 @@ class _Evidence:
 
     @cached_property
     def verb(self) -> str | None:
-        """The first verb of the name, else the verb that the description begins with."""
-        own = next((word for word in self.name_words if word in _VERBS), None)
-        return own or (self.said_verb if self.said_verb in _VERBS else None)
+        """The first verb of the name, else the one its agent does, else that of the description."""
+        if ASKS.match(self.tool.description):
+            return "check"
+        own = next((word for word in self.name_words if word in _VERBS and not self._is_noun(word)), None)
+        agent = next((AGENTS[word] for word in self.name_words if word in AGENTS), None)
+        return own or agent or (self.said_verb if self.said_verb in _VERBS else None)
+
+    def _is_noun(self, word: str) -> bool:
+        """Whether a word that may be a verb ends a name as what a computation is of."""
+        nouns = ("change", "test")
+        return word in nouns and word == self.name_words[-1] and bool(self.maths - {word})
+
+    @property
+    def computes(self) -> str | None:
+        """The word that says that it computes: a verb, or in a name without one what is computed."""
+        if self.verb in PURE or (self.verb in ARITHMETIC and self.is_numeric):
+            return self.verb
+        if self.verb == "extract" and self.parameter_words & TEXTS:
+            return self.verb
+        return _first(self.maths) if self.verb is None and self.maths else None
+
+    @cached_property
+    def maths(self) -> frozenset[str]:
+        """What the name says is computed."""
+        return frozenset(self.name_words) & MATHS
 
     @cached_property
     def said_verb(self) -> str | None:
@@ -169,18 +137,31 @@ class _Evidence:
 
     @cached_property
     def parameter_words(self) -> frozenset[str]:
-        return frozenset(word for name in self.properties for word in words(name))
+        """Words of all parameters but the switches, which hold nothing."""
+        named = (name for name, sub in self.properties.items() if not _is_switch(sub))
+        return frozenset(word for name in named for word in words(name))
 
     @cached_property
     def text_words(self) -> frozenset[str]:
         return frozenset((*self.name_words, *words(f"{self.tool.title or ''} {self.tool.description}")))
 
     @property
+    def kept(self) -> str | None:
+        """The word that says that it works on something kept between calls."""
+        named = frozenset(self.name_words)
+        if held := named & (KEPT | STATE):
+            return _first(held)
+        said = SAYS_KEPT.search(self.tool.description)
+        return None if said is None else said.group(0).lower()
+
+    @property
     def sink(self) -> str | None:
         """A parameter that says where to write, or whether to."""
         for name in self.properties:
             parts = frozenset(words(name))
-            if parts & _SINKS or (parts & {"out", "output"} and (len(parts) == 1 or parts & _FILES)):
+            if "destination" in parts and len(parts) == 1 and {"origin", "departure"} & self.parameter_words:
+                continue
+            if parts & SINKS or (parts & {"out", "output"} and (len(parts) == 1 or parts & FILES)):
                 return name
         return None
 
@@ -191,7 +172,7 @@ class _Evidence:
         return bool(kinds) and all(kind in ("integer", "number") for kind in kinds)
 
 
-_VERBS: Final = _WRITES | _DOUBTFUL | _READS | _PURE
+_VERBS: Final = WRITES | DOUBTFUL | READS | PURE
 
 
 def _judged(evidence: _Evidence) -> tuple[Effect, str]:
@@ -213,47 +194,53 @@ def _judged(evidence: _Evidence) -> tuple[Effect, str]:
         return Effect.PURE, computed
     if hints.read_only:
         return Effect.READ, "annotated read-only, and nothing in its name or parameters says otherwise"
-    if evidence.verb in _READS:
+    if evidence.verb in READS:
         return Effect.READ, f"{evidence.verb!r} reads, and no parameter or word says that it writes"
-    if evidence.verb in _PURE:
-        return Effect.READ, f"{evidence.verb!r} computes, but not from its arguments alone"
+    if (word := evidence.computes) is not None:
+        return Effect.READ, f"{word!r} computes, but not from its arguments alone"
     return Effect.UNKNOWN, "nothing in its name, description or parameters says what it does"
 
 
 def _writing(evidence: _Evidence) -> str | None:
     """Return the evidence that the tool writes."""
     verb, named = evidence.verb, evidence.name_words
-    if verb in _ARITHMETIC and evidence.is_numeric:
+    if verb in ARITHMETIC and evidence.is_numeric:
         return None
-    if verb in _WRITES:
+    if verb in WRITES:
         return f"{verb!r} changes something"
     joined = [word for before, word in pairwise(named) if before in ("and", "or", "then")]
-    if also := [word for word in joined if word in _WRITES]:
+    if also := [word for word in joined if word in WRITES]:
         return f"its name says {also[0]!r} too"
     if "replace" in named:
         return "'replace' changes something"
+    if {"thought", "next"} <= evidence.parameter_words:
+        return "it keeps a numbered chain of thoughts"
     return None
 
 
 def _doubt(evidence: _Evidence) -> str | None:
     """Return what makes it uncertain that the tool only reads."""
-    verb, parameters = evidence.verb, evidence.parameter_words
-    if parameters & _SQL or ("query" in parameters and verb in ("execute", "query", "run")):
-        said = _SAYS_READS.search(evidence.tool.description)
+    verb, parameters, computes = evidence.verb, evidence.parameter_words, evidence.computes
+    if parameters & SQL or ("query" in parameters and verb in ("execute", "query", "run")):
+        said = SAYS_READS.search(evidence.tool.description)
         return None if said else "the statement it takes may write"
-    if verb in _DOUBTFUL:
+    if verb in DOUBTFUL:
         return f"{verb!r} may do anything"
     if (sink := evidence.sink) is not None:
         return f"its parameter {sink!r} names something it may write"
-    if said := _SAYS_WRITES.search(evidence.tool.description):
+    if said := SAYS_WRITES.search(evidence.tool.description):
         return f"its description says {said.group(0).lower()!r}"
-    if verb in _PURE and parameters & _CODE:
+    if computes and not evidence.properties:
+        return f"{computes!r} works on something that is kept, since it takes no arguments"
+    if computes and parameters & CODE:
         return "it takes code or a command"
-    if verb in _PURE and (kept := evidence.text_words & _KEPT or frozenset(evidence.name_words) & _STATE):
-        return f"it works on something that is kept: {_first(kept)!r}"
-    if verb in _TRANSFORMS and (held := parameters & (_PLACES | _STATE)):
+    if computes and (kept := evidence.kept):
+        return f"it works on something that is kept: {kept!r}"
+    if verb == "extract" and (packed := evidence.text_words & ARCHIVES):
+        return f"it may unpack: {_first(packed)!r}"
+    if verb in TRANSFORMS and (held := parameters & (PLACES | STATE) - {"uri", "url"}):
         return f"{verb!r} may change the {_first(held)!r} it is given"
-    if evidence.said_verb in _WRITES - _ARITHMETIC:
+    if evidence.said_verb in WRITES - ARITHMETIC:
         return f"its description begins with {evidence.said_verb!r}"
     if {"cursor", "id"} <= parameters:
         return "it moves a cursor"
@@ -262,15 +249,17 @@ def _doubt(evidence: _Evidence) -> str | None:
 
 def _computing(evidence: _Evidence) -> str | None:
     """Return the evidence that the tool computes from its arguments and nothing else."""
-    verb = evidence.verb
-    arithmetic = verb in _ARITHMETIC and evidence.is_numeric
-    if not (arithmetic or verb in _PURE) or not evidence.properties:
+    if (word := evidence.computes) is None or not evidence.properties or evidence.said_verb in READS:
         return None
-    if evidence.parameter_words & (_PLACES | _STATE) or evidence.tool.annotations.open_world:
+    if evidence.parameter_words & (PLACES | STATE | {"id"}) or evidence.tool.annotations.open_world:
         return None
-    if (evidence.text_words | evidence.parameter_words) & (_FLEETING | _OUTSIDE):
+    if (evidence.text_words | evidence.parameter_words) & (FLEETING | OUTSIDE):
         return None
-    return f"{verb!r} computes, and its parameters name no file, address, session or other state"
+    return f"{word!r} computes, and its parameters name no file, address, session or other state"
+
+
+def _is_switch(schema: JsonValue) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "boolean"
 
 
 def _first(found: frozenset[str]) -> str:

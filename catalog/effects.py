@@ -95,13 +95,17 @@ class EffectTable:
 
     def effect(self, tool: ToolId) -> Effect:
         """Return the configured class, `unknown` where nothing matches or the tool has changed since."""
-        if tool in self.changed:
+        pattern = self.pattern(tool)
+        if pattern is None or tool in self.changed:
             return Effect.UNKNOWN
+        return self.effects[tool.server][pattern]
+
+    def pattern(self, tool: ToolId) -> str | None:
+        """Return the name or pattern that decides the class of a tool: an exact name, else the longest."""
         patterns = self.effects.get(tool.server, {})
         if tool.tool in patterns:
-            return patterns[tool.tool]
-        matching = [p for p in patterns if fnmatchcase(tool.tool, p)]
-        return patterns[max(matching, key=len)] if matching else Effect.UNKNOWN
+            return tool.tool
+        return max((p for p in patterns if fnmatchcase(tool.tool, p)), key=len, default=None)
 
     def reset_mode(self, server: str) -> Reset:
         """Return how the server is reset, `none` where nothing is configured."""

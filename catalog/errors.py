@@ -3,7 +3,10 @@
 CatalogError
 ├── ConfigError            a configuration file cannot be read or says something impossible
 ├── SchemaRejected         a JSON Schema is malformed, remote, or too costly to evaluate
-└── ServerUnavailable      an upstream tool server cannot be started or reached
+├── SecretsUnusable        the place where secrets are kept cannot be read or written
+├── ServerUnavailable      an upstream tool server cannot be started or reached
+│   └── NeedsLogin         it wants a person to log in first
+└── LoginFailed            a person's login to a server came to nothing
 
 A failed *call* is not an error here: it is a value, `catalog.result.CallFailure`.
 """
@@ -45,3 +48,26 @@ class ServerUnavailable(CatalogError):  # noqa: N818  (named as the fault it bec
     def __init__(self, server: str, message: str) -> None:
         super().__init__(f"{server}: {message}")
         self.server = server
+
+
+NEEDS_LOGIN = "needs login: skillbank login "
+"""What the message of a `NeedsLogin` holds, wherever it is shown as a server's problem."""
+
+
+class NeedsLogin(ServerUnavailable):
+    """An upstream that wants a person to log in first, which only `skillbank login` can do."""
+
+    def __init__(self, server: str, why: str = "it lets nobody in without a login") -> None:
+        super().__init__(server, f"{NEEDS_LOGIN}{server} ({why})")
+
+
+class LoginFailed(CatalogError):  # noqa: N818
+    """A login that came to nothing; `server` is the configured name."""
+
+    def __init__(self, server: str, message: str) -> None:
+        super().__init__(f"{server}: login failed: {message}")
+        self.server = server
+
+
+class SecretsUnusable(CatalogError):  # noqa: N818
+    """The keyring or the file that secrets are kept in; the message names it, never a secret."""

@@ -12,6 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from catalog.child_process import LastWords, open_process
 from catalog.config import ServerSpec
+from catalog.credentials import open_auth
 from catalog.errors import ServerUnavailable
 from catalog.http_bound import bound_json_answers
 from catalog.http_client import UpstreamClient
@@ -46,7 +47,11 @@ async def open_transport(
     elif spec.transport == "sse":
         headers = dict(spec.headers)
         async with sse_client(
-            spec.url, headers=headers, timeout=30.0, sse_read_timeout=_SSE_SILENCE_SECONDS
+            spec.url,
+            headers=headers,
+            timeout=30.0,
+            sse_read_timeout=_SSE_SILENCE_SECONDS,
+            auth=open_auth(spec),
         ) as streams:
             yield streams
     else:
@@ -54,6 +59,7 @@ async def open_transport(
             UpstreamClient(
                 headers=dict(spec.headers),
                 timeout=_HTTP_TIMEOUT,
+                auth=open_auth(spec),
                 event_hooks={"response": [bound_json_answers(max_message_bytes)]},
             ) as client,
             streamable_http_client(

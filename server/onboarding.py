@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from catalog.config import Config, ServerSpec
 from catalog.effects import Effect, Reset
 from catalog.era import KnownEra
+from catalog.errors import NEEDS_LOGIN
 from catalog.tools import Snapshot, Tool
 from server.eras import era_of
 from server.reports import EffectsReport, ToolEffect
@@ -21,6 +22,7 @@ from server.settings import Settings
 
 if TYPE_CHECKING:
     from catalog.connections import ConnectionReport
+    from server.reset_trial import ResetTrial, TrialVerdict
 
 __all__ = [
     "Probed",
@@ -29,6 +31,7 @@ __all__ = [
     "probe_servers",
     "propose_profile",
     "remember_tools",
+    "try_reset_of",
 ]
 
 
@@ -43,6 +46,11 @@ class Probed:
     seconds: float = 0.0
     era: KnownEra | None = None
     """What it speaks, None when unreachable."""
+
+    @property
+    def needs_login(self) -> bool:
+        """Whether it would be reached if somebody logged in."""
+        return any(NEEDS_LOGIN in problem for problem in self.problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +76,7 @@ async def probe_servers(specs: Sequence[ServerSpec], settings: Settings) -> list
     """
     from catalog.connections import open_connections
 
-    config = Config(servers={spec.name: spec for spec in specs})
+    config = Config(servers={spec.name: spec for spec in specs}).keeping(settings.open_secrets())
     async with open_connections(config, environment=settings.environment, spares=False) as connections:
         await connections.snapshot()
         reports = {report.name: report for report in connections.reports()}
@@ -138,3 +146,13 @@ def compact_classes(classes: Mapping[str, Effect]) -> dict[str, Effect]:
     if others and all(effect is Effect.WRITE for effect in others.values()):
         return {**free, "*": Effect.WRITE}
     return {**free, **{tool: e for tool, e in others.items() if e is Effect.WRITE}}
+
+
+async def try_reset_of(trial: ResetTrial, settings: Settings) -> TrialVerdict:
+    """Try a reset mode of one server in fresh processes of its own."""
+    from catalog.connections import open_connections
+    from server.reset_trial import try_reset
+
+    config = Config(servers={trial.spec.name: trial.spec}).keeping(settings.open_secrets())
+    async with open_connections(config, environment=settings.environment, spares=False) as connections:
+        return await try_reset(connections, trial, settings.environment)

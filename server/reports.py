@@ -342,6 +342,8 @@ class EffectsReport(_Report):
 
     effects: tuple[ToolEffect, ...]
     reset: dict[str, Reset] = Field(default_factory=dict[str, Reset])
+    reset_checks: dict[str, str] = Field(default_factory=dict[str, str])
+    """By server: what came of the last trial of its reset mode, in a sentence."""
 
 
 class ToolHit(_Report):

@@ -14,6 +14,7 @@ import platformdirs
 
 from catalog.config import Config, ModelSpec, load_config, parse_model
 from catalog.errors import ConfigError
+from catalog.secret_store import KeptSecrets, SecretStore
 from server.backends.access import KEY_VARIABLES
 
 __all__ = [
@@ -71,6 +72,10 @@ class Settings:
         """Keys of model providers: never stored, never shown."""
         named = (self.environment.get(variable, "").strip() for variable in KEY_VARIABLES.values())
         return tuple(key for key in named if key)
+
+    def open_secrets(self) -> SecretStore:
+        """Return where secrets are kept: the keyring, else a file beside the store ending in `.secrets`."""
+        return KeptSecrets.beside(self.store_path.with_suffix(".secrets"))
 
     def load_config(self) -> Config:
         """Return the configuration; empty where nobody named one and the default is not there.

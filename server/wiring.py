@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from catalog.config import Config, secrets_of
+from catalog.config import secrets_of
 from catalog.connections import open_connections
+from catalog.secret_store import NoticedSecrets
+from catalog.tokens import login_secrets
 from server.backends.roles import open_models
 from server.bank import Bank, Context
 from server.eras import known_eras
@@ -45,7 +47,12 @@ async def open_bank(
         ConfigError: the configuration cannot be used.
         StoreUnusable: the store cannot be opened.
     """
-    config = settings.load_config()
+    redactor = Redactor()
+    secrets = NoticedSecrets(
+        settings.open_secrets(), lambda name, kept: redactor.learn(login_secrets(name, kept))
+    )
+    config = settings.load_config().keeping(secrets)
+    redactor.learn(secrets_of(config, settings.environment))
     store = open_sqlite_store(settings.store_path)
     try:
         eras = known_eras(store, config)
@@ -65,7 +72,7 @@ async def open_bank(
                     connections=connections,
                     consent=consent or NoConsent(),
                     progress=progress,
-                    redact=Redactor(_secrets(config, settings)).redact,
+                    redact=redactor.redact,
                     clock=time.time,
                     config_path=settings.config_path,
                     store_path=settings.store_path,
@@ -76,8 +83,3 @@ async def open_bank(
             )
     finally:
         store.close()
-
-
-def _secrets(config: Config, settings: Settings) -> Iterable[str]:
-    """Return the values that must never be stored: what servers are given, and keys of models."""
-    return (*secrets_of(config, settings.environment), *settings.model_keys)

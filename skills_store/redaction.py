@@ -49,10 +49,14 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
-        longest_first = sorted(known, key=lambda secret: (-len(secret), secret))
-        shapes = b"|".join((*(_literal(secret) for secret in longest_first), *_TOKEN_SHAPES))
-        self._pattern = _compiled(shapes)
+        self._known = _long_enough(secrets)
+        self._pattern = _pattern_of(self._known)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Look for more secrets from now on, such as tokens that were just renewed."""
+        known = self._known | _long_enough(secrets)
+        if known != self._known:
+            self._known, self._pattern = known, _pattern_of(known)
 
     def redact(self, value: JsonValue) -> JsonValue:
         """Return the value with every secret in it replaced by `[redacted]`; itself where there is none.
@@ -117,6 +121,15 @@ def _batches(value: JsonValue) -> Iterator[list[str]]:
             yield strings
             strings, characters = [], 0
     yield strings
+
+
+def _long_enough(secrets: Iterable[str]) -> frozenset[str]:
+    return frozenset(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
+
+
+def _pattern_of(known: frozenset[str]) -> _Pattern:
+    longest_first = sorted(known, key=lambda secret: (-len(secret), secret))
+    return _compiled(b"|".join((*(_literal(secret) for secret in longest_first), *_TOKEN_SHAPES)))
 
 
 def _literal(text: str) -> bytes:

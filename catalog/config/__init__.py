@@ -1,10 +1,19 @@
 """Which tool servers are configured, how they are started, and what the operator said of them."""
 
 from catalog.config.document import ConfigDocument, read_document
-from catalog.config.edit import with_allow, with_effects, with_reset, with_server, without_profile
+from catalog.config.edit import (
+    with_allow,
+    with_effects,
+    with_inputs,
+    with_reset,
+    with_reset_check,
+    with_server,
+    without_profile,
+)
 from catalog.config.files import load_config, save_config
-from catalog.config.formats import name_problem, parse_config, parse_profile, parse_servers
-from catalog.config.model import Config, Learning, ServerSpec, Transport, expand
+from catalog.config.formats import name_problem, parse_config, parse_inputs, parse_profile, parse_servers
+from catalog.config.inputs import InputSpec
+from catalog.config.model import Config, Learning, OAuthSpec, ResetCheck, ServerSpec, Transport, expand
 from catalog.config.models import MODEL_FORMS, ModelSpec, Role, parse_model
 from catalog.config.secrets import secrets_of
 
@@ -12,8 +21,11 @@ __all__ = [
     "MODEL_FORMS",
     "Config",
     "ConfigDocument",
+    "InputSpec",
     "Learning",
     "ModelSpec",
+    "OAuthSpec",
+    "ResetCheck",
     "Role",
     "ServerSpec",
     "Transport",
@@ -21,6 +33,7 @@ __all__ = [
     "load_config",
     "name_problem",
     "parse_config",
+    "parse_inputs",
     "parse_model",
     "parse_profile",
     "parse_servers",
@@ -29,7 +42,9 @@ __all__ = [
     "secrets_of",
     "with_allow",
     "with_effects",
+    "with_inputs",
     "with_reset",
+    "with_reset_check",
     "with_server",
     "without_profile",
 ]

@@ -10,7 +10,7 @@ import json
 import re
 import tomllib
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from json.decoder import scanstring  # pyright: ignore[reportUnknownVariableType, reportAttributeAccessIssue]
 from pathlib import Path
 from typing import Any, cast
@@ -45,6 +45,14 @@ class ConfigDocument:
             if place[:end] in self.lines:
                 return self.lines[place[:end]][-1]
         return None
+
+    def below(self, place: tuple[str, ...]) -> ConfigDocument:
+        """Return what stands under these keys as a document of its own; empty where nothing does."""
+        data: JsonValue = self.data
+        for key in place:
+            data = data.get(key, {}) if isinstance(data, dict) else {}
+        lines = {key[len(place) :]: at for key, at in self.lines.items() if key[: len(place)] == place}
+        return replace(self, data=data if isinstance(data, dict) else {}, lines=lines)
 
     def doubled(self, *places: KeyPath) -> KeyPath | None:
         """Return a key that stands twice directly below one of these places, or None."""

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from catalog.canonical import JsonValue
 from catalog.config.formats import SERVER_KEYS
+from catalog.config.model import ResetCheck
 from catalog.effects import Effect, Reset
 
-__all__ = ["with_allow", "with_effects", "with_reset", "with_server", "without_profile"]
+__all__ = [
+    "with_allow",
+    "with_effects",
+    "with_inputs",
+    "with_reset",
+    "with_reset_check",
+    "with_server",
+    "without_profile",
+]
 
 Document = Mapping[str, JsonValue]
 
@@ -20,6 +29,16 @@ def with_server(document: Document, name: str, entry: Mapping[str, JsonValue]) -
     changed = copy.deepcopy(dict(document))
     key = next((key for key in SERVER_KEYS if key in changed), SERVER_KEYS[0])
     _table(changed, key)[name] = dict(entry)
+    return changed
+
+
+def with_inputs(document: Document, inputs: Sequence[Mapping[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Return the document asking for more inputs, each as its entry; one of a known id is replaced."""
+    changed = copy.deepcopy(dict(document))
+    if inputs:
+        ids = [entry["id"] for entry in inputs]
+        kept = cast("list[dict[str, JsonValue]]", changed.get("inputs", []))
+        changed["inputs"] = [*(e for e in kept if e.get("id") not in ids), *(dict(e) for e in inputs)]
     return changed
 
 
@@ -48,6 +67,23 @@ def with_reset(document: Document, server: str, mode: Reset) -> dict[str, JsonVa
     return changed
 
 
+def with_reset_check(document: Document, server: str, check: ResetCheck) -> dict[str, JsonValue]:
+    """Return the document with a trial of a server's reset mode recorded; a refuted mode is withdrawn."""
+    changed = copy.deepcopy(dict(document))
+    _table(changed, "skillbank", "reset_checks")[server] = {
+        "mode": check.mode.value,
+        "verdict": check.verdict,
+        "on": check.on,
+        "why": check.why,
+    }
+    reset = _table(changed, "skillbank", "reset")
+    if check.verdict == "holds":
+        reset[server] = check.mode.value
+    elif check.verdict == "refuted" and reset.get(server) == check.mode.value:
+        reset[server] = Reset.NONE.value
+    return changed
+
+
 def with_allow(
     document: Document, server: str, pattern: str, *, allowed: bool = True
 ) -> dict[str, JsonValue]:
@@ -62,7 +98,7 @@ def with_allow(
 def without_profile(document: Document, server: str) -> dict[str, JsonValue]:
     """Return the document with all that was said of a server's tools taken out."""
     changed = copy.deepcopy(dict(document))
-    for key in ("effects", "reset", "allow"):
+    for key in ("effects", "reset", "reset_checks", "allow"):
         own = changed.get("skillbank")
         if isinstance(own, dict) and isinstance(table := own.get(key), dict):
             table.pop(server, None)

@@ -8,13 +8,14 @@ a key that is read names file, line and key.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
     AliasChoices,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StrictBool,
@@ -24,11 +25,21 @@ from pydantic import (
 
 from catalog.canonical import JsonValue
 from catalog.config.document import ConfigDocument, KeyPath
-from catalog.config.model import IDLE_SECONDS, OWN_KEYS, Config, Learning, ServerSpec, Transport
+from catalog.config.inputs import InputEntry, InputSpec
+from catalog.config.model import (
+    IDLE_SECONDS,
+    OWN_KEYS,
+    Config,
+    Learning,
+    OAuthSpec,
+    ResetCheck,
+    ServerSpec,
+    Transport,
+)
 from catalog.config.models import EMBEDDINGS, MODEL_KEYS, ModelSpec, parse_embeddings, parse_model
 from catalog.effects import Effect, EffectTable, Reset
 
-__all__ = ["SERVER_KEYS", "name_problem", "parse_config", "parse_profile", "parse_servers"]
+__all__ = ["SERVER_KEYS", "name_problem", "parse_config", "parse_inputs", "parse_profile", "parse_servers"]
 
 SERVER_KEYS = ("mcpServers", "servers", "mcp_servers")
 """Where the known hosts keep their servers: Claude and Cursor, VS Code, Codex."""
@@ -51,6 +62,36 @@ def _address(url: str) -> str:
     if not url.startswith(("http://", "https://", "${")):
         raise ValueError("must be an http or https address")
     return url
+
+
+def _document_address(url: str) -> str:
+    if not url.startswith("https://") or urlsplit(url).path in ("", "/"):
+        raise ValueError("must be the https address of a document")
+    return url
+
+
+def _spelled_out(value: object) -> object:
+    return {} if value == "oauth" else value
+
+
+class _OAuth(BaseModel):
+    """What is said of logging in, in the spelling of Claude Code or of Cursor."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    client_id: StrictStr | None = Field(default=None, validation_alias=AliasChoices("clientId", "CLIENT_ID"))
+    client_secret: StrictStr | None = Field(
+        default=None, validation_alias=AliasChoices("clientSecret", "CLIENT_SECRET")
+    )
+    client_metadata_url: Annotated[StrictStr, AfterValidator(_document_address)] | None = Field(
+        default=None, validation_alias="clientMetadataUrl"
+    )
+    callback_port: Annotated[int, Field(ge=1, le=65_535, strict=True)] | None = Field(
+        default=None, validation_alias="callbackPort"
+    )
+
+    def to_spec(self) -> OAuthSpec:
+        return OAuthSpec(**self.model_dump())
 
 
 class _Entry(BaseModel):
@@ -77,6 +118,24 @@ class _Entry(BaseModel):
     disabled: StrictBool = False
     enabled: StrictBool = True
     env_file: StrictStr | None = Field(default=None, validation_alias="envFile")
+    env_vars: tuple[StrictStr, ...] = ()
+    oauth: Annotated[_OAuth, BeforeValidator(_spelled_out)] = Field(
+        default=_OAuth(), validation_alias=AliasChoices("oauth", "auth")
+    )
+
+
+class _ResetCheck(BaseModel):
+    """One trial of a reset mode, as it is kept."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    mode: Reset
+    verdict: Literal["holds", "refuted", "undecided"]
+    on: StrictStr
+    why: StrictStr
+
+    def to_value(self) -> ResetCheck:
+        return ResetCheck(self.mode, self.verdict, self.on, self.why)
 
 
 class _Own(BaseModel):
@@ -86,6 +145,7 @@ class _Own(BaseModel):
 
     effects: dict[str, dict[str, Effect]] = Field(default_factory=dict[str, dict[str, Effect]])
     reset: dict[str, Reset] = Field(default_factory=dict[str, Reset])
+    reset_checks: dict[str, _ResetCheck] = Field(default_factory=dict[str, _ResetCheck])
     allow: dict[str, tuple[StrictStr, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
     learning: Learning = "auto"
     models: dict[str, StrictStr] = Field(default_factory=dict[str, str])
@@ -104,9 +164,11 @@ def parse_config(document: ConfigDocument) -> Config:
     return Config(
         servers=parse_servers(document),
         effects=EffectTable(effects=own.effects, reset=own.reset, allow=own.allow),
+        reset_checks={server: check.to_value() for server, check in own.reset_checks.items()},
         learning=own.learning,
         models=_models(document, own.models),
         idle_seconds=own.idle_seconds,
+        inputs=parse_inputs(document),
         path=document.path,
         document=document.data,
     )
@@ -148,6 +210,7 @@ def parse_servers(document: ConfigDocument) -> dict[str, ServerSpec]:
     if (twice := document.doubled(*((key,) for key in SERVER_KEYS))) is not None:
         raise document.error(f"server {twice[-1]!r} stands twice", twice)
     servers: dict[str, ServerSpec] = {}
+    inputs = parse_inputs(document)
     for key in SERVER_KEYS:
         table = document.data.get(key, {})
         if not isinstance(table, dict):
@@ -155,8 +218,27 @@ def parse_servers(document: ConfigDocument) -> dict[str, ServerSpec]:
         for name, entry in table.items():
             if name in servers:
                 raise document.error(f"server {name!r} stands under two keys", (key, name))
-            servers[name] = _spec(document, (key, name), entry)
+            servers[name] = _spec(document, (key, name), entry, inputs)
     return servers
+
+
+def parse_inputs(document: ConfigDocument) -> dict[str, InputSpec]:
+    """Return the inputs of a document by id.
+
+    Raises:
+        ConfigError: names file, line and key.
+    """
+    listed = document.data.get("inputs", [])
+    if not isinstance(listed, list):
+        raise document.error("must be a list of inputs", ("inputs",))
+    inputs: dict[str, InputSpec] = {}
+    for number, value in enumerate(listed):
+        place = ("inputs", number)
+        entry = _validated(InputEntry, document, value, place)
+        if entry.id in inputs:
+            raise document.error(f"input {entry.id!r} stands twice", (*place, "id"))
+        inputs[entry.id] = entry.to_spec(f"input {entry.id} of {document.path.absolute()}")
+    return inputs
 
 
 def name_problem(name: str) -> str | None:
@@ -168,7 +250,9 @@ def name_problem(name: str) -> str | None:
     return None
 
 
-def _spec(document: ConfigDocument, place: KeyPath, value: JsonValue) -> ServerSpec:
+def _spec(
+    document: ConfigDocument, place: KeyPath, value: JsonValue, inputs: Mapping[str, InputSpec]
+) -> ServerSpec:
     name = str(place[-1])
     if (problem := name_problem(name)) is not None:
         raise document.error(problem, place)
@@ -181,7 +265,7 @@ def _spec(document: ConfigDocument, place: KeyPath, value: JsonValue) -> ServerS
         name=name,
         command=entry.command if transport == "stdio" else None,
         args=entry.args if transport == "stdio" else (),
-        env=entry.env,
+        env={**{name: f"${{{name}}}" for name in entry.env_vars}, **entry.env},
         cwd=entry.cwd,
         url=None if transport == "stdio" else entry.url,
         headers=_headers(entry),
@@ -192,6 +276,8 @@ def _spec(document: ConfigDocument, place: KeyPath, value: JsonValue) -> ServerS
         disabled=entry.disabled or not entry.enabled,
         workspace=_workspace(document),
         env_file=entry.env_file,
+        oauth=entry.oauth.to_spec(),
+        inputs=inputs,
     )
 
 

@@ -12,19 +12,45 @@ from pathlib import Path, PurePath
 from typing import Literal
 
 from catalog.canonical import JsonValue
-from catalog.config.interpolation import Unfilled, interpolate
+from catalog.config.env_file import read_env_file
+from catalog.config.inputs import InputSpec
+from catalog.config.interpolation import Fillers, Unfilled, inputs_named, interpolate
 from catalog.config.models import ModelSpec
-from catalog.effects import EffectTable
+from catalog.effects import EffectTable, Reset
 from catalog.errors import ConfigError
+from catalog.secret_store import SecretStore
 
-__all__ = ["IDLE_SECONDS", "OWN_KEYS", "Config", "Learning", "ServerSpec", "Transport", "expand"]
+__all__ = [
+    "IDLE_SECONDS",
+    "OWN_KEYS",
+    "Config",
+    "Learning",
+    "OAuthSpec",
+    "ResetCheck",
+    "ServerSpec",
+    "Transport",
+    "expand",
+]
 
 Transport = Literal["stdio", "http", "sse"]
 Learning = Literal["auto", "propose", "off"]
-OWN_KEYS = ("effects", "reset", "allow", "learning", "models", "idle_seconds")
+OWN_KEYS = ("effects", "reset", "reset_checks", "allow", "learning", "models", "idle_seconds")
 """What the `skillbank` key may hold."""
 IDLE_SECONDS = 900.0
 """After how long without a call a server that holds nothing is ended, where nothing is configured."""
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthSpec:
+    """What is said of logging in to a server; nothing has to be."""
+
+    client_id: str | None = None
+    """Of a client registered by hand, None: it is registered when someone logs in."""
+    client_secret: str | None = field(default=None, repr=False)
+    client_metadata_url: str | None = None
+    """Address of a client metadata document that is used as client id where the server takes one."""
+    callback_port: int | None = None
+    """Port of the loopback address that the browser is sent back to, None: a free one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +80,36 @@ class ServerSpec:
     workspace: str | None = None
     """What `${workspaceFolder}` stands for."""
     env_file: str | None = None
-    """File of variables that an editor would read; unsupported, refused on expansion."""
+    """File of variables that is read when the server starts; `env` wins over it."""
+    oauth: OAuthSpec = OAuthSpec()
+    inputs: Mapping[str, InputSpec] = field(default_factory=dict[str, InputSpec])
+    """By id: those its values may name."""
+    secrets: SecretStore | None = field(default=None, repr=False, compare=False)
+    """Where answers to inputs and tokens are kept, None: nowhere."""
 
     @property
     def launch(self) -> str:
         """What starting this server does, placeholders as written: a command line or an address."""
         return self.url or " ".join([self.command or "", *self.args])
+
+    @property
+    def inputs_named(self) -> frozenset[str]:
+        """Ids of the inputs that its values name."""
+        texts = (
+            self.command,
+            self.cwd,
+            self.url,
+            self.env_file,
+            self.oauth.client_id,
+            self.oauth.client_secret,
+        )
+        held = (*self.args, *self.env.values(), *self.headers.values(), *(text for text in texts if text))
+        return frozenset(name for text in held for name in inputs_named(text))
+
+    @property
+    def has_authorization(self) -> bool:
+        """Whether its headers say who calls, so that nobody has to log in."""
+        return any(name.lower() == "authorization" for name in self.headers)
 
     @property
     def is_ourselves(self) -> bool:
@@ -75,6 +125,23 @@ def _program(word: str) -> str:
     return word
 
 
+@dataclass(frozen=True, slots=True)
+class ResetCheck:
+    """That a reset mode of a server was tried, and what came of it."""
+
+    mode: Reset
+    verdict: Literal["holds", "refuted", "undecided"]
+    on: str
+    """Date, as YYYY-MM-DD."""
+    why: str
+
+    @property
+    def told(self) -> str:
+        """The trial in a sentence."""
+        said = {"holds": "holds", "refuted": "does not hold", "undecided": "could not be decided"}
+        return f"{self.mode.value} {said[self.verdict]}, tried on {self.on}: {self.why}"
+
+
 @dataclass(frozen=True)
 class Config:
     """One configuration file, read."""
@@ -86,10 +153,19 @@ class Config:
     """By role, and `default`; empty: no model."""
     idle_seconds: float | None = IDLE_SECONDS
     """After how long without a call a server that holds nothing is ended; 0 or None: never."""
+    inputs: Mapping[str, InputSpec] = field(default_factory=dict[str, InputSpec])
+    """By id: what a person is asked for."""
+    reset_checks: Mapping[str, ResetCheck] = field(default_factory=dict[str, ResetCheck])
+    """By server: the last trial of its reset mode."""
     path: Path | None = None
     """None when the configuration came from no file."""
     document: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """The file as it was read, unknown keys included: what a rewrite starts from."""
+
+    def keeping(self, secrets: SecretStore) -> Config:
+        """Return the configuration with its secrets kept there."""
+        servers = {name: replace(spec, secrets=secrets) for name, spec in self.servers.items()}
+        return replace(self, servers=servers)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -97,6 +173,7 @@ class Config:
         named = {
             "effects": self.effects.effects,
             "reset": self.effects.reset,
+            "reset_checks": self.reset_checks,
             "allow": self.effects.allow,
         }
         strangers = [
@@ -129,34 +206,57 @@ def expand(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSpec:
     """Return the server with every placeholder filled, ready to start.
 
     Args:
-        spec: as configured.
+        spec: as configured; its environment file is read, its answers are looked up.
         environment: the variables placeholders may name.
 
     Raises:
-        ConfigError: a placeholder cannot be filled (names server, key and variable), the entry
-            needs something only an editor does, or it would start skillbank itself.
+        ConfigError: a placeholder cannot be filled (names server, key and variable), its
+            environment file cannot be read, or it would start skillbank itself.
+        SecretsUnusable: answers cannot be looked up.
     """
+    fillers = Fillers(environment, spec.workspace, lambda name: _answer(spec, name))
 
     def filled(text: str, *key: str) -> str:
-        place = ".".join((spec.name, *key))
         try:
-            return interpolate(text, environment, spec.workspace)
+            return interpolate(text, fillers)
         except Unfilled as error:
+            place = ".".join((spec.name, *key))
             raise ConfigError(f"server {spec.name!r}: {error}", key=place) from error
 
     if spec.is_ourselves:
         raise ConfigError(_recursion(spec.name), key=f"{spec.name}.command")
-    if spec.env_file is not None:
-        raise ConfigError(
-            f"server {spec.name!r}: an environment file is not read: put the variables under 'env'",
-            key=f"{spec.name}.envFile",
-        )
+    from_file = (
+        {} if spec.env_file is None else read_env_file(_env_file(spec, filled(spec.env_file, "envFile")))
+    )
+    oauth = spec.oauth
     return replace(
         spec,
         command=None if spec.command is None else filled(spec.command, "command"),
         args=tuple(filled(arg, "args", str(n)) for n, arg in enumerate(spec.args)),
-        env={name: filled(value, "env", name) for name, value in spec.env.items()},
+        env={**from_file, **{name: filled(value, "env", name) for name, value in spec.env.items()}},
         cwd=None if spec.cwd is None else filled(spec.cwd, "cwd"),
         url=None if spec.url is None else filled(spec.url, "url"),
         headers={name: filled(value, "headers", name) for name, value in spec.headers.items()},
+        oauth=replace(
+            oauth,
+            client_id=None if oauth.client_id is None else filled(oauth.client_id, "oauth.clientId"),
+            client_secret=None
+            if oauth.client_secret is None
+            else filled(oauth.client_secret, "oauth.clientSecret"),
+        ),
     )
+
+
+def _env_file(spec: ServerSpec, name: str) -> Path:
+    return Path(spec.workspace or ".", Path(name).expanduser())
+
+
+def _answer(spec: ServerSpec, name: str) -> str:
+    asked = spec.inputs.get(name)
+    if asked is None:
+        known = ", ".join(sorted(spec.inputs)) or "none"
+        raise Unfilled(f"${{input:{name}}} names no input of this file; there are: {known}")
+    answer = None if spec.secrets is None else spec.secrets.get(asked.key)
+    if answer is None:
+        raise Unfilled(f"input {name!r} ({asked.question}) is not answered: skillbank inputs set {name}")
+    return answer

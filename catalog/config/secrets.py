@@ -1,7 +1,8 @@
 """Which configured values are secrets, so that they can be kept out of everything stored.
 
-A variable is one when it is filled from the environment or its name says so; a header always is.
-A folder or a flag that a server is given is none.
+A variable is one when it is filled from the environment, comes from a file of variables, or its
+name says so; a header and the answer to a hidden input always are. A folder or a flag that a server
+is given is none.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from catalog.config.model import Config, ServerSpec, expand
-from catalog.errors import ConfigError
+from catalog.errors import ConfigError, SecretsUnusable
 
 __all__ = ["secrets_of"]
 
@@ -25,12 +26,20 @@ def secrets_of(config: Config, environment: Mapping[str, str]) -> frozenset[str]
 def _secrets(spec: ServerSpec, environment: Mapping[str, str]) -> Iterator[str]:
     try:
         filled = expand(spec, environment)
-    except ConfigError:
+    except (ConfigError, SecretsUnusable):
         # Reported when the server is started; here there is no value to protect.
         return
     for name, value in filled.env.items():
-        if "${" in spec.env[name] or _SECRET_NAME.search(name):
+        written = spec.env.get(name)
+        if written is None or "${" in written or _SECRET_NAME.search(name):
             yield value
+    if filled.oauth.client_secret is not None:
+        yield filled.oauth.client_secret
+    for name in spec.inputs_named:
+        asked = spec.inputs[name]
+        answer = None if spec.secrets is None or not asked.password else spec.secrets.get(asked.key)
+        if answer is not None:
+            yield answer
     for value in filled.headers.values():
         yield value
         yield value.split(" ")[-1]

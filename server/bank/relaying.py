@@ -8,9 +8,11 @@ from fnmatch import fnmatchcase
 
 from pydantic import JsonValue
 
+from catalog.effect_profile import propose_effect
+from catalog.effects import EffectTable
 from catalog.result import CallFailure, CallOutcome
 from catalog.size import is_large
-from catalog.tools import ToolId
+from catalog.tools import Tool, ToolId
 from server.bank.context import Context
 from server.bank.patience import FOR_A_FIRST_LOOK, FOR_A_LOOK
 from server.bank.traces import keep_call
@@ -102,23 +104,37 @@ def list_effects(context: Context) -> EffectsReport:
             server=tool.id.server,
             tool=tool.id.tool,
             effect=table.effect(tool.id),
-            reason=_why(tool.id, context),
+            reason=_why(tool, table),
         )
         for tool in sorted(context.known(), key=lambda tool: tool.id)
     ]
-    return EffectsReport(effects=tuple(found), reset=dict(table.reset))
+    checks = context.config.reset_checks
+    return EffectsReport(
+        effects=tuple(found),
+        reset=dict(table.reset),
+        reset_checks={server: check.told for server, check in checks.items()},
+    )
 
 
-def _why(tool: ToolId, context: Context) -> str:
-    if tool in context.effects.changed:
-        return f"it changed since its class was set: `skillbank effects set {tool} CLASS`"
-    patterns = context.config.effects.effects.get(tool.server, {})
-    if tool.tool in patterns:
-        return "configured by name"
-    matching = [pattern for pattern in patterns if fnmatchcase(tool.tool, pattern)]
-    if matching:
-        return f"configured by the pattern {max(matching, key=len)!r}"
-    return f"not classified: `skillbank effects set {tool} CLASS`"
+def _why(tool: Tool, table: EffectTable) -> str:
+    """Return where the class of a tool comes from, and what its words speak for."""
+    thought = propose_effect(tool)
+    pattern = table.pattern(tool.id)
+    if pattern is None:
+        return (
+            f"not classified (proposed: {thought.effect.value}, {thought.reason}):"
+            f" skillbank effects set {tool.id} CLASS"
+        )
+    configured = table.effects[tool.id.server][pattern]
+    if tool.id in table.changed:
+        return (
+            f"configured as {configured.value}, but its definition changed since:"
+            f" skillbank effects set {tool.id} CLASS"
+        )
+    how = "by name" if pattern == tool.id.tool else f"by the pattern {pattern!r}"
+    if thought.effect is configured:
+        return f"configured {how}; {thought.reason}"
+    return f"configured {how}; proposed was {thought.effect.value}: {thought.reason}"
 
 
 def recheck_effects(server: str, pattern: str, context: Context) -> tuple[str, ...]:

@@ -1,13 +1,25 @@
-"""What `add` and `init` answer, as data: the stable keys of their `--json`."""
+"""What the commands on servers answer, as data: the stable keys of their `--json`."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from catalog.effects import Reset
 from server.reports import ToolEffect
 
-__all__ = ["AddedServer", "InitReport", "PlannedImport", "SkippedImport"]
+__all__ = [
+    "AddedServer",
+    "InitReport",
+    "InputReport",
+    "InputsReport",
+    "LoginReport",
+    "LogoutReport",
+    "PlannedImport",
+    "ResetCheckReport",
+    "SkippedImport",
+]
 
 
 class AddedServer(BaseModel):
@@ -36,6 +48,8 @@ class PlannedImport(BaseModel):
     starts: str
     """The command line or address, placeholders as written."""
     file: str
+    asks: tuple[str, ...] = ()
+    """Inputs it needs an answer to."""
 
 
 class SkippedImport(BaseModel):
@@ -58,3 +72,66 @@ class InitReport(BaseModel):
     """Empty where it was not approved."""
     skipped: tuple[SkippedImport, ...]
     config: str
+
+
+class InputReport(BaseModel):
+    """One input that servers ask for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    kind: str
+    description: str
+    password: bool
+    servers: tuple[str, ...]
+    """Those that name it."""
+    answered: bool
+
+
+class InputsReport(BaseModel):
+    """Answer of `inputs list`, `inputs set` and `inputs forget`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    inputs: tuple[InputReport, ...]
+    kept_in: str
+    """Where answers are kept."""
+
+
+class LoginReport(BaseModel):
+    """Answer of `login`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    server: str
+    status: Literal["logged_in", "already", "open"]
+    """`already`: an earlier login still counts; `open`: the server lets anybody in."""
+    scopes: tuple[str, ...]
+    kept_in: str | None
+    """Where the tokens are kept."""
+
+
+class LogoutReport(BaseModel):
+    """Answer of `logout`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    server: str
+    was_logged_in: bool
+    revoked: bool
+    """Whether the server took its tokens back, too."""
+
+
+class ResetCheckReport(BaseModel):
+    """Answer of `effects verify`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    server: str
+    mode: Reset
+    verdict: Literal["holds", "refuted", "undecided"]
+    why: str
+    on: str
+    """Date, as YYYY-MM-DD."""
+    withdrawn: bool
+    """Whether the mode was configured and no longer is."""

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 import click
 
-from server.cli import effects, init, models, servers, service, skills, workflows
+from server.cli import effects, init, inputs, login, models, servers, service, skills, workflows
 from server.cli.errors import FAILED, Failure, failure_of
 from server.cli.ports import Wiring, product_wiring
 
@@ -37,6 +37,9 @@ for _command in (
     init.init,
     servers.add,
     servers.doctor,
+    login.login,
+    login.logout,
+    inputs.inputs,
     effects.effects,
     workflows.check,
     workflows.run,

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import date
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 import click
 
-from catalog.config import save_config, with_allow, with_effects, with_reset
-from catalog.effects import Effect, EffectTable, Reset
+from catalog.config import (
+    Config,
+    ResetCheck,
+    save_config,
+    with_allow,
+    with_effects,
+    with_reset,
+    with_reset_check,
+)
+from catalog.effects import Effect, Reset
+from catalog.errors import ServerUnavailable
 from catalog.tools import ToolId
-from server.cli.options import session_command
-from server.cli.render_servers import render_effects
+from server.cli.answers import ResetCheckReport
+from server.cli.errors import NeedsApproval
+from server.cli.options import JSON_OBJECT, session_command
+from server.cli.render_servers import render_effects, render_reset_check, render_trial
 from server.cli.session import Session
 from server.reports import EffectsReport, ToolEffect
+from server.reset_trial import ResetTrial, TrialCall, observers, propose_write
 
 __all__ = ["effects"]
 
@@ -43,6 +57,7 @@ def list_effects(session: Session) -> int:
     type=click.Choice([mode.value for mode in Reset]),
     help="How the server's state is restored: by a fresh process, with private folders too, or not.",
 )
+@click.option("--force", is_flag=True, help="Set a reset mode that was tried and did not hold.")
 @click.option(
     "--allow/--no-allow",
     default=None,
@@ -50,12 +65,13 @@ def list_effects(session: Session) -> int:
 )
 @session_command
 def set_effects(
-    session: Session, *, target: str, effect: str | None, reset: str | None, allow: bool | None
+    session: Session, *, target: str, effect: str | None, reset: str | None, force: bool, allow: bool | None
 ) -> int:
     """Set the class of SERVER/TOOL, or of every tool of SERVER that has none of its own.
 
     TOOL may be a pattern such as 'get_*'. CLASS is pure (same answer for the same arguments),
-    read, write or unknown. Kept in the configuration under 'skillbank', which other hosts ignore.
+    read, write or unknown. Kept in the configuration under 'skillbank', which other hosts ignore. A
+    pure or read tool whose definition changes later is unknown until you set it again.
 
     \b
     Examples:
@@ -69,15 +85,13 @@ def set_effects(
         raise click.UsageError("give a CLASS, --reset or --allow")
     if reset is not None and pattern:
         raise click.UsageError("--reset is of a whole server: give SERVER without a tool")
-    config = session.settings.load_config()
-    if server not in config.servers:
-        known = ", ".join(sorted(config.servers)) or "none"
-        raise click.UsageError(f"no server {server!r} is configured; there are: {known}")
+    config = _config_with(session, server)
     document = config.document
     tools = pattern or "*"
     if effect is not None:
         document = with_effects(document, server, {tools: Effect(effect)})
     if reset is not None:
+        _check_not_refuted(config, server, Reset(reset), force=force)
         document = with_reset(document, server, Reset(reset))
     if allow is not None:
         document = with_allow(document, server, tools, allowed=allow)
@@ -86,8 +100,22 @@ def set_effects(
         session.with_bank(lambda bank: bank.recheck_effects(server, tools))
     if pattern:
         _doubt_unknown(session, server, pattern)
-    session.show(_configured(session.settings.load_config().effects, server), render_effects)
+    session.show(_configured(session.settings.load_config(), server), render_effects)
     return 0
+
+
+def _config_with(session: Session, server: str) -> Config:
+    config = session.settings.load_config()
+    if server not in config.servers:
+        known = ", ".join(sorted(config.servers)) or "none"
+        raise click.UsageError(f"no server {server!r} is configured; there are: {known}")
+    return config
+
+
+def _check_not_refuted(config: Config, server: str, mode: Reset, *, force: bool) -> None:
+    check = config.reset_checks.get(server)
+    if check is not None and check.mode is mode and check.verdict == "refuted" and not force:
+        raise click.UsageError(f"{check.told} (--force sets it all the same)")
 
 
 def _doubt_unknown(session: Session, server: str, pattern: str) -> None:
@@ -99,8 +127,117 @@ def _doubt_unknown(session: Session, server: str, pattern: str) -> None:
         session.say(f"{server} listed no tool {pattern!r} when it was last asked; near: {near}. It is kept.")
 
 
-def _configured(table: EffectTable, server: str) -> EffectsReport:
+class _ToolCall(click.ParamType[TrialCall]):
+    """TOOL, or TOOL=JSON with its arguments."""
+
+    name = "tool=json"
+
+    def convert(
+        self,
+        value: object,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> TrialCall:
+        tool, _, arguments = str(value).partition("=")
+        return TrialCall(tool, JSON_OBJECT.convert(arguments or "{}", param, ctx))
+
+
+@effects.command("verify")
+@click.argument("server")
+@click.option(
+    "--reset",
+    type=click.Choice([mode.value for mode in Reset if mode is not Reset.NONE]),
+    help="The mode to try. Default: the configured one.",
+)
+@click.option(
+    "--write",
+    "writes",
+    multiple=True,
+    type=_ToolCall(),
+    metavar="TOOL=JSON",
+    help="A call that changes something; several are made in order. Default: one is proposed.",
+)
+@click.option(
+    "--read",
+    "reads",
+    multiple=True,
+    type=_ToolCall(),
+    metavar="TOOL=JSON",
+    help="A call that shows the change. Default: the read tools that need no arguments.",
+)
+@click.option("--yes", "-y", is_flag=True, help="Make the calls without asking.")
+@session_command
+def verify_reset(
+    session: Session,
+    *,
+    server: str,
+    reset: str | None,
+    writes: tuple[TrialCall, ...],
+    reads: tuple[TrialCall, ...],
+    yes: bool,
+) -> int:
+    """Try whether a fresh process of SERVER really restores it, as its reset mode claims.
+
+    Writes in one fresh process, looks whether the next one still shows it, and whether files
+    changed in the working folder, in HOME or in paths the server is given. Shows the calls and asks
+    before any is made. The verdict is kept with its date in the configuration; a mode that does not
+    hold is withdrawn. Exit code 0 only when it holds.
+
+    \b
+    Examples:
+      skillbank effects verify notes --reset process
+      skillbank effects verify notes --write 'add_note={"text": "x"}' --read list_notes
+    """
+    config = _config_with(session, server)
+    mode = Reset(reset) if reset is not None else config.effects.reset_mode(server)
+    if mode is Reset.NONE:
+        raise click.UsageError(f"{server} has no reset mode: say which to try with --reset")
+    spec = config.keeping(session.settings.open_secrets()).servers[server]
+    session.ask_inputs([spec])
+    trial = _trial(session, config, ResetTrial(spec, mode, writes, reads))
+    if not session.as_json:
+        render_trial(session.err, trial)
+    if not (yes or (session.interactive and session.confirm("Make these calls in fresh processes?"))):
+        raise NeedsApproval("nothing was called: say --yes to make these calls")
+    found = session.run(lambda: session.wiring.try_reset(trial, session.settings))
+    check = ResetCheck(mode, found.verdict, date.today().isoformat(), found.why)
+    withdrawn = found.verdict == "refuted" and config.effects.reset_mode(server) is mode
+    save_config(with_reset_check(config.document, server, check), session.settings.config_path)
+    report = ResetCheckReport(
+        server=server,
+        mode=mode,
+        verdict=found.verdict,
+        why=found.why,
+        on=check.on,
+        withdrawn=withdrawn,
+    )
+    session.show(report, render_reset_check)
+    return 0 if found.verdict == "holds" else 1
+
+
+def _trial(session: Session, config: Config, asked: ResetTrial) -> ResetTrial:
+    """Return the trial with what was not said filled in from the tools that the server lists."""
+    if asked.writes and asked.reads:
+        return asked
+    (probed,) = session.run(lambda: session.wiring.probe([asked.spec], session.settings))
+    if probed.status == "unreachable":
+        raise ServerUnavailable(asked.spec.name, "; ".join(probed.problems) or "it does not answer")
+    proposed = None if asked.writes else propose_write(probed.tools, config.effects)
+    trial = replace(
+        asked,
+        writes=asked.writes or ((proposed,) if proposed is not None else ()),
+        reads=asked.reads or observers(probed.tools, config.effects),
+    )
+    if not trial.writes:
+        raise click.UsageError("no tool is known to write that could be tried: name a call with --write")
+    if not trial.reads:
+        raise click.UsageError("no read tool works without arguments: name a call with --read")
+    return trial
+
+
+def _configured(config: Config, server: str) -> EffectsReport:
     """Return what the configuration now says of a server."""
+    table = config.effects
     classes = table.effects.get(server, {})
     consents = [p for p in table.allow.get(server, ()) if p not in classes]
     return EffectsReport(
@@ -115,4 +252,5 @@ def _configured(table: EffectTable, server: str) -> EffectsReport:
             for pattern in (*classes, *consents)
         ),
         reset={server: table.reset_mode(server)},
+        reset_checks={name: check.told for name, check in config.reset_checks.items() if name == server},
     )

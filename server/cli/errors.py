@@ -9,7 +9,15 @@ from dataclasses import dataclass
 
 import click
 
-from catalog.errors import CatalogError, ConfigError, SchemaRejected, ServerUnavailable
+from catalog.errors import (
+    CatalogError,
+    ConfigError,
+    LoginFailed,
+    NeedsLogin,
+    SchemaRejected,
+    SecretsUnusable,
+    ServerUnavailable,
+)
 from catalog.plain_text import plain_text
 from server.bench.errors import BenchError
 from server.models.errors import ModelError, NotFetched, SourceUnusable, UnknownModel
@@ -124,8 +132,14 @@ def _typed(error: CatalogError | StoreError | BenchError) -> Failure:
             return Failure("version_conflict", message, FAILED)
         case StoreUnusable():
             return Failure("store_unusable", message, FAILED)
+        case NeedsLogin():
+            return Failure("needs_login", message, NEEDS_APPROVAL)
         case ServerUnavailable():
             return Failure("server_unavailable", message, WORLD)
+        case LoginFailed():
+            return Failure("login_failed", message, FAILED)
+        case SecretsUnusable():
+            return Failure("secrets_unusable", message, FAILED)
         case BenchError():
             return Failure("bench", message, MISUSE)
         case CatalogError() | StoreError():

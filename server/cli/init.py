@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 from pydantic import JsonValue
 
-from catalog.config import ConfigDocument, ServerSpec, load_config, parse_servers, save_config, with_server
+from catalog.config import (
+    Config,
+    ConfigDocument,
+    ServerSpec,
+    load_config,
+    parse_servers,
+    save_config,
+    with_inputs,
+    with_server,
+)
 from catalog.errors import ConfigError
 from server.cli.adoption import Choice, adopt, effects_option, yes_option
 from server.cli.answers import AddedServer, InitReport, PlannedImport, SkippedImport
 from server.cli.options import EXISTING, session_command
 from server.cli.render_servers import render_init, render_plan
 from server.cli.session import Session
-from server.host_files import HostFile, ImportPlan, PlannedServer, host_files, plan_import, read_host_file
+from server.host_files import HostFile, ImportPlan, host_files, plan_import, read_host_file
 
 __all__ = ["init"]
 
@@ -36,8 +46,9 @@ _NEEDS_APPROVAL = 3
 def init(session: Session, *, files: tuple[Path, ...], yes: bool, effects_file: Path | None) -> int:
     """Take over the tool servers that your other MCP hosts already have.
 
-    Reads Claude Desktop, Claude Code, Cursor, VS Code and Codex files and shows what each server
-    would start before anything is started. Those files are not changed.
+    Reads the files of Claude Desktop, Claude Code (user, project and local scope), Cursor, VS Code
+    and Codex and shows what each server would start before anything is started. Those files are not
+    changed. At a terminal you are asked for the inputs that VS Code servers need.
 
     \b
     Examples:
@@ -46,7 +57,7 @@ def init(session: Session, *, files: tuple[Path, ...], yes: bool, effects_file: 
     """
     path = session.settings.config_path
     config = load_config(path, missing_ok=True)
-    plan, unread = _plan(session, files, taken=tuple(config.servers))
+    plan, unread = _plan(session, files, config)
     if not session.as_json:
         render_plan(session.err, plan)
     approved = bool(plan.servers) and _is_approved(session, plan, yes=yes)
@@ -57,7 +68,12 @@ def init(session: Session, *, files: tuple[Path, ...], yes: bool, effects_file: 
     )
     report = InitReport(
         planned=tuple(
-            PlannedImport(server=s.spec.name, starts=s.spec.launch, file=str(s.file.path))
+            PlannedImport(
+                server=s.spec.name,
+                starts=s.spec.launch,
+                file=str(s.file.path),
+                asks=tuple(str(asked["id"]) for asked in s.inputs),
+            )
             for s in plan.servers
         ),
         imported=imported,
@@ -69,7 +85,7 @@ def init(session: Session, *, files: tuple[Path, ...], yes: bool, effects_file: 
 
 
 def _plan(
-    session: Session, files: tuple[Path, ...], taken: tuple[str, ...]
+    session: Session, files: tuple[Path, ...], config: Config
 ) -> tuple[ImportPlan, tuple[SkippedImport, ...]]:
     """Return the plan over the named files, or over those found; a found one that is wrong is skipped."""
     named = [HostFile("named", path) for path in files]
@@ -89,7 +105,9 @@ def _plan(
                 raise
             session.say(str(error))
             unread.append(SkippedImport(server=None, file=str(file.path), reason=str(error)))
-    return plan_import(documents, taken), tuple(unread)
+    asked = config.document.get("inputs")
+    plan = plan_import(documents, tuple(config.servers), asked if isinstance(asked, list) else ())
+    return plan, tuple(dict.fromkeys(unread))
 
 
 def _is_approved(session: Session, plan: ImportPlan, *, yes: bool) -> bool:
@@ -107,8 +125,9 @@ def _take_over(
     session: Session, plan: ImportPlan, document: dict[str, JsonValue], choice: Choice
 ) -> tuple[AddedServer, ...]:
     for server in plan.servers:
-        document = with_server(document, server.spec.name, server.entry)
-    specs = [_our_spec(session, server) for server in plan.servers if not server.spec.disabled]
+        document = with_inputs(with_server(document, server.spec.name, server.entry), server.inputs)
+    specs = _our_specs(session, plan, document)
+    session.ask_inputs(specs)
     probed = session.run(lambda: session.wiring.probe(specs, session.settings))
     adopted = adopt(session, probed, document, choice)
     session.wiring.remember(probed, session.settings)
@@ -116,8 +135,8 @@ def _take_over(
     return adopted.servers
 
 
-def _our_spec(session: Session, server: PlannedServer) -> ServerSpec:
-    """Return the server as our configuration will read it."""
-    name = server.spec.name
-    document = ConfigDocument(session.settings.config_path, {"mcpServers": {name: server.entry}}, lines={})
-    return parse_servers(document)[name]
+def _our_specs(session: Session, plan: ImportPlan, document: dict[str, JsonValue]) -> list[ServerSpec]:
+    """Return the servers that would be started, as our configuration will read them."""
+    ours = parse_servers(ConfigDocument(session.settings.config_path, document, lines={}))
+    names = [server.spec.name for server in plan.servers if not server.spec.disabled]
+    return [replace(ours[name], secrets=session.settings.open_secrets()) for name in names]

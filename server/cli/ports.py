@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from catalog.config import ServerSpec
 from server.models.known import KNOWN_MODELS, KnownModel
-from server.onboarding import Probed, probe_servers, remember_tools
+from server.onboarding import Probed, probe_servers, remember_tools, try_reset_of
 from server.progress import ProgressListener, ignore_progress
 from server.reports import (
     CheckReport,
@@ -36,6 +36,7 @@ from skills_store.skill import Skill
 if TYPE_CHECKING:
     from server.execution.consent import Consent
     from server.requests import RepairRequest, SolveRequest
+    from server.reset_trial import ResetTrial, TrialVerdict
     from server.verification import Checks
 
 __all__ = ["BankPort", "BenchRequest", "OpenBank", "Wiring", "product_wiring"]
@@ -157,6 +158,8 @@ class Wiring:
     """Start each server once, list its tools, and end it."""
     remember: Callable[[Sequence[Probed], Settings], None]
     """Keep the listed tools in the store, so that `check` knows them without connecting."""
+    try_reset: Callable[[ResetTrial, Settings], Awaitable[TrialVerdict]]
+    """Try a reset mode of a server, which the trial describes, in fresh processes."""
     consent: Callable[[bool], Consent]
     """Who is asked about calls that are not free, given whether a person is at a terminal."""
     serve: Callable[[Settings, tuple[str, int] | None], Awaitable[None]]
@@ -180,6 +183,7 @@ def product_wiring() -> Wiring:
         open_bank=_open_bank,
         probe=probe_servers,
         remember=remember_tools,
+        try_reset=try_reset_of,
         consent=_consent,
         serve=_serve,
         run_demo=_run_demo,

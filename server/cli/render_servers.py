@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -9,14 +10,34 @@ from rich.table import Table
 from rich.text import Text
 
 from catalog.effects import Effect, Reset
-from server.cli.answers import AddedServer, InitReport
+from server.cli.answers import (
+    AddedServer,
+    InitReport,
+    InputsReport,
+    LoginReport,
+    LogoutReport,
+    ResetCheckReport,
+)
 from server.cli.render import plain, table
 from server.cli.render_models import render_local_models
 from server.host_files import ImportPlan
 from server.onboarding import ServerProposal
 from server.reports import DoctorReport, EffectsReport, ModelReport, ServerReport
+from server.reset_trial import ResetTrial
 
-__all__ = ["render_added", "render_doctor", "render_effects", "render_init", "render_plan", "render_proposal"]
+__all__ = [
+    "render_added",
+    "render_doctor",
+    "render_effects",
+    "render_init",
+    "render_inputs",
+    "render_login",
+    "render_logout",
+    "render_plan",
+    "render_proposal",
+    "render_reset_check",
+    "render_trial",
+]
 
 _EFFECT_STYLE = {
     Effect.PURE: "green",
@@ -24,6 +45,7 @@ _EFFECT_STYLE = {
     Effect.WRITE: "yellow",
     Effect.UNKNOWN: "red",
 }
+_UNTRIED = "not tried: skillbank effects verify"
 _STATUS_STYLE = {"ok": "green", "problems": "yellow", "unreachable": "red", "idle": "dim"}
 _NAMED_AT_MOST = 5
 
@@ -112,7 +134,39 @@ def render_effects(console: Console, report: EffectsReport) -> None:
     else:
         console.print("no tools are known yet: skillbank doctor asks the servers", style="dim")
     for server, mode in sorted(report.reset.items()):
-        console.print(Text.assemble(plain(server), f"  reset: {mode.value}"), soft_wrap=True)
+        tried = report.reset_checks.get(server)
+        told = tried or ("" if mode is Reset.NONE else f"{_UNTRIED} {server}")
+        line = Text.assemble(plain(server), f"  reset: {mode.value}")
+        if told:
+            line.append_text(Text.assemble("  (", plain(told, "dim"), ")"))
+        console.print(line, soft_wrap=True)
+
+
+def render_trial(console: Console, trial: ResetTrial) -> None:
+    """Draw the calls that a trial of a reset mode would make."""
+    console.print(Text.assemble("fresh processes of ", plain(trial.spec.name, "bold"), " would be called:"))
+    for title, calls in (("write", trial.writes), ("read", trial.reads)):
+        for call in calls:
+            arguments = json.dumps(call.arguments, ensure_ascii=False)
+            console.print(Text.assemble(f"  {title}  ", plain(call.tool), " ", plain(arguments, "dim")))
+
+
+def render_reset_check(console: Console, report: ResetCheckReport) -> None:
+    """Draw what came of trying a reset mode."""
+    style = {"holds": "green", "refuted": "red", "undecided": "yellow"}[report.verdict]
+    console.print(
+        Text.assemble(
+            plain(report.server, "bold"),
+            f": {report.mode.value} ",
+            (report.verdict, style),
+            plain(f": {report.why}"),
+        ),
+        soft_wrap=True,
+    )
+    if report.withdrawn:
+        console.print(
+            "it was configured and is withdrawn: the server counts as not resettable", style="yellow"
+        )
 
 
 def render_proposal(console: Console, proposal: ServerProposal) -> None:
@@ -137,9 +191,10 @@ def render_plan(console: Console, plan: ImportPlan) -> None:
         drawn = table("server", "would start", "from")
         for server in plan.servers:
             off = " (disabled)" if server.spec.disabled else ""
+            asks = ", ".join(str(each["id"]) for each in server.inputs)
             drawn.add_row(
                 plain(server.spec.name, "bold"),
-                plain(f"{server.spec.launch}{off}"),
+                plain(f"{server.spec.launch}{off}{f' (asks for {asks})' if asks else ''}"),
                 plain(server.file.path, "dim"),
             )
         console.print(drawn)
@@ -167,8 +222,47 @@ def render_added(console: Console, added: AddedServer) -> None:
         ),
         soft_wrap=True,
     )
+    if reset is not Reset.NONE:
+        console.print(
+            Text.assemble("  reset is ", plain(f"{_UNTRIED} {added.server}", "dim")), soft_wrap=True
+        )
     for problem in added.problems:
         console.print(Text.assemble("  ", plain(problem, "yellow")), soft_wrap=True)
+
+
+def render_inputs(console: Console, report: InputsReport) -> None:
+    """Draw the inputs that servers ask for."""
+    if not report.inputs:
+        console.print("the configuration asks for no inputs", style="dim")
+        return
+    drawn = table("input", "answered", "asked by", "question")
+    for asked in report.inputs:
+        drawn.add_row(
+            plain(asked.id, "bold"),
+            Text("yes", "green") if asked.answered else Text("no", "red"),
+            plain(", ".join(asked.servers) or "nobody"),
+            plain(asked.description, "dim"),
+        )
+    console.print(drawn)
+    console.print(Text.assemble("answers are kept in ", plain(report.kept_in)), soft_wrap=True)
+
+
+def render_login(console: Console, report: LoginReport) -> None:
+    """Draw the answer of `login`."""
+    said = {
+        "logged_in": "you are logged in",
+        "already": "you were logged in already",
+        "open": "it lets anybody in: there is nothing to log in to",
+    }[report.status]
+    kept = "" if report.status == "open" or report.kept_in is None else f"; tokens are in {report.kept_in}"
+    console.print(Text.assemble(plain(report.server, "bold"), f": {said}", plain(kept)), soft_wrap=True)
+
+
+def render_logout(console: Console, report: LogoutReport) -> None:
+    """Draw the answer of `logout`."""
+    revoked = "and the server took its tokens back" if report.revoked else "the server was not told"
+    said = f"the login is forgotten, {revoked}" if report.was_logged_in else "nobody was logged in"
+    console.print(Text.assemble(plain(report.server, "bold"), f": {said}"), soft_wrap=True)
 
 
 def render_init(console: Console, report: InitReport) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -9,14 +10,16 @@ from pydantic import JsonValue
 
 from catalog.config import (
     ConfigDocument,
+    expand,
     load_config,
     name_problem,
     parse_servers,
     save_config,
     with_server,
 )
-from catalog.errors import ServerUnavailable
+from catalog.errors import NeedsLogin, ServerUnavailable
 from server.cli.adoption import Choice, adopt, effects_option, yes_option
+from server.cli.login import log_in_to
 from server.cli.model_speed import with_local_models
 from server.cli.options import session_command
 from server.cli.render_servers import render_added, render_doctor
@@ -103,16 +106,29 @@ def add(
     if name in config.servers and not force:
         raise click.UsageError(f"server {name!r} is there already: replace it with --force")
     entry = _entry(command, url, dict(headers), dict(variables))
-    spec = parse_servers(ConfigDocument(path, {"mcpServers": {name: entry}}, lines={}))[name]
+    asked: dict[str, JsonValue] = {"inputs": config.document.get("inputs", [])}
+    document = ConfigDocument(path, {**asked, "mcpServers": {name: entry}}, lines={})
+    spec = parse_servers(document)[name]
     if spec.is_ourselves:
         raise click.UsageError("this would start skillbank itself, which would start itself again")
     session.say(f"starting {name}: {spec.launch}")
+    spec = replace(spec, secrets=session.settings.open_secrets())
+    session.ask_inputs([spec])
     probed = session.run(lambda: session.wiring.probe([spec], session.settings))
+    if (
+        probed[0].needs_login
+        and session.interactive
+        and session.confirm(f"{name} needs a login. Log in now?")
+    ):
+        log_in_to(session, expand(spec, session.settings.environment), browser=True)
+        probed = session.run(lambda: session.wiring.probe([spec], session.settings))
+    if probed[0].needs_login and not force:
+        raise NeedsLogin(name, f"not added; --force adds it all the same, then: skillbank login {name}")
     if probed[0].status == "unreachable" and not force:
         why = "; ".join(p.removeprefix(f"{name}: ") for p in probed[0].problems) or "it does not answer"
         raise ServerUnavailable(name, f"{why} (not added; --force adds it all the same)")
-    document = with_server(config.document, name, entry)
-    adopted = adopt(session, probed, document, Choice(yes, effects_file))
+    changed = with_server(config.document, name, entry)
+    adopted = adopt(session, probed, changed, Choice(yes, effects_file))
     session.wiring.remember(probed, session.settings)
     save_config(adopted.document, path)
     session.show(adopted.servers[0], render_added)

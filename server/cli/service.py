@@ -45,6 +45,7 @@ def serve(session: Session, *, address: tuple[str, int] | None) -> int:
     In an MCP client's configuration:
       {"mcpServers": {"skillbank": {"command": "skillbank", "args": ["serve"]}}}
     """
+    session.ask_inputs(session.settings.load_config().servers.values())
     session.run(lambda: session.wiring.serve(session.settings, address))
     return 0
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -18,9 +18,11 @@ import click
 from pydantic import BaseModel
 from rich.console import Console
 
+from catalog.config import InputSpec, ServerSpec
 from catalog.plain_text import plain_text
 from server.cli.ports import BankPort, Wiring
 from server.cli.progress import ProgressLine
+from server.inputs import unanswered
 from server.settings import Settings
 
 if TYPE_CHECKING:
@@ -64,13 +66,44 @@ class Session:
         """Ask a person yes or no on the terminal."""
         return click.confirm(question, default=default, err=True)
 
+    def ask(self, asked: InputSpec) -> str | None:
+        """Ask a person for an input on the terminal; None where nothing is typed."""
+        answer = click.prompt(
+            plain_text(asked.question),
+            default=asked.default or "",
+            hide_input=asked.password,
+            show_default=bool(asked.default) and not asked.password,
+            type=click.Choice(("", *asked.options)) if asked.options else str,
+            show_choices=bool(asked.options),
+            err=True,
+        )
+        return str(answer) or None
+
+    def ask_inputs(self, servers: Iterable[ServerSpec]) -> None:
+        """Ask a person at the terminal for what these servers wait for, and keep the answers.
+
+        Raises:
+            SecretsUnusable: they cannot be kept.
+        """
+        if not self.interactive:
+            return
+        secrets = self.settings.open_secrets()
+        for asked in unanswered(servers, secrets):
+            if (answer := self.ask(asked)) is not None:
+                secrets.put(asked.key, answer)
+
     def run(self, work: Callable[[], Awaitable[_T]]) -> _T:
         """Run something async to its end; an interrupt cancels it and waits for its cleanup."""
         with _termination_as_interrupt():
             return anyio.run(work)
 
     def with_bank(self, use: Callable[[BankPort], Awaitable[_T]]) -> _T:
-        """Open the bank, use it, close it, with progress on stderr meanwhile."""
+        """Open the bank, use it, close it, with progress on stderr meanwhile.
+
+        At a terminal a person is asked first for the inputs that servers wait for.
+        """
+        if self.interactive:
+            self.ask_inputs(self.settings.load_config().servers.values())
 
         async def work() -> _T:
             with ProgressLine(self.err) as line:

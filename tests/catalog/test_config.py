@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,17 @@ from hypothesis import strategies as st
 from catalog.config import (
     MODEL_FORMS,
     ModelSpec,
+    OAuthSpec,
     ServerSpec,
     expand,
     load_config,
     parse_config,
     parse_profile,
     save_config,
+    secrets_of,
     with_allow,
     with_effects,
+    with_inputs,
     with_reset,
     with_server,
     without_profile,
@@ -29,6 +33,7 @@ from catalog.config import (
 from catalog.config.document import json_lines, parse_document
 from catalog.effects import Effect, Reset
 from catalog.errors import ConfigError
+from catalog.secret_store import MemorySecrets
 from catalog.tools import ToolId
 
 
@@ -57,9 +62,9 @@ FORMATS = {
 @pytest.mark.parametrize(("name", "text"), FORMATS.values(), ids=FORMATS)
 def test_each_host_format_reads_as_the_same_server(name, text):
     config = config_of(text, name)
-    assert config.servers == {
-        "it": ServerSpec("it", command="run", args=("a",), env={"K": "v"}, workspace="/project")
-    }
+    expected = ServerSpec("it", command="run", args=("a",), env={"K": "v"}, workspace="/project")
+    assert config.servers == {"it": replace(expected, inputs=config.inputs)}
+    assert list(config.inputs) == (["x"] if name == "mcp.json" else [])
 
 
 @pytest.mark.parametrize(
@@ -89,12 +94,13 @@ def test_the_transport_is_what_the_entry_says_or_else_what_it_has(value, transpo
 def test_codex_headers_from_the_environment_become_placeholders():
     config = config_of(
         '[mcp_servers.it]\nurl = "https://h/mcp"\nbearer_token_env_var = "TOKEN"\ntool_timeout_sec = 5\n'
-        'enabled = false\nhttp_headers = { A = "b" }\nenv_http_headers = { C = "D" }\n',
+        'enabled = false\nenv_vars = ["E"]\nhttp_headers = { A = "b" }\nenv_http_headers = { C = "D" }\n',
         "config.toml",
     )
     spec = config.servers["it"]
     assert spec.headers == {"Authorization": "Bearer ${TOKEN}", "A": "b", "C": "${D}"}
     assert (spec.timeout_seconds, spec.disabled) == (5, True)
+    assert spec.env == {"E": "${E}"}
 
 
 def test_our_own_key_is_read():
@@ -271,6 +277,9 @@ def test_bytes_that_are_no_text_name_file_and_line(tmp_path):
         ("${NONE:-other}", "other"),
         ("${NONE:-}", ""),
         ("${workspaceFolder}/x", "/project/x"),
+        ("${workspaceFolderBasename}", "project"),
+        ("${userHome}/y", "/home/me/y"),
+        ("a${pathSeparator}b${/}c", "a/b/c"),
         ("a ${NAME}-${NAME}", "a set-set"),
         ("$NAME $$ $", "$NAME $$ $"),
         ("${NONE:-{}", "{"),
@@ -278,7 +287,7 @@ def test_bytes_that_are_no_text_name_file_and_line(tmp_path):
 )
 def test_placeholders_of_every_dialect_are_filled(text, expected):
     spec = entry({"command": text, "args": [text], "env": {"K": text}, "cwd": text})
-    done = expand(spec, {"NAME": "set", "EMPTY": ""})
+    done = expand(spec, {"NAME": "set", "EMPTY": "", "HOME": "/home/me"})
     assert (done.command, done.args, done.env, done.cwd) == (expected, (expected,), {"K": expected}, expected)
 
 
@@ -293,7 +302,8 @@ def test_addresses_and_headers_are_filled():
     [
         ("${NONE}", "environment variable NONE is not set and ${NONE} has no default"),
         ("${env:NONE}", "environment variable NONE is not set and ${env:NONE} has no default"),
-        ("${input:key}", "${input:key} asks for input, which only an editor can do: use ${VARIABLE} instead"),
+        ("${input:key}", "${input:key} names no input of this file; there are: none"),
+        ("${userHome}", "${userHome} has no meaning here: neither HOME nor USERPROFILE is set"),
         ("${config:x.y}", "placeholder ${config:x.y} is not understood"),
         ("${A:-${B}}", "placeholder ${A:-${B} is not understood"),
         ("${}", "placeholder ${} is not understood"),
@@ -313,9 +323,136 @@ def test_the_workspace_is_the_folder_an_editor_would_have_open(folder, workspace
     assert config_of(FORMATS["Claude"][1], folder=folder).servers["it"].workspace == workspace
 
 
-def test_an_environment_file_is_refused_and_not_ignored():
-    with pytest.raises(ConfigError, match=r"'it\.envFile'.*put the variables under 'env'"):
-        expand(entry({"command": "x", "envFile": ".env"}), {})
+ASKING = """{
+  "servers": {"it": {"command": "run", "args": ["--key", "${input:key}", "${input:zone}"],
+                     "env": {"Z": "${input:zone}"}}},
+  "inputs": [
+    {"type": "promptString", "id": "key", "description": "API key", "password": true},
+    {"type": "pickString", "id": "zone", "default": "eu", "options": ["eu", {"label": "US", "value": "us"}]},
+    {"type": "command", "id": "run", "command": "x.y"}
+  ]
+}"""
+
+
+def test_inputs_of_an_editor_are_read():
+    inputs = config_of(ASKING, "mcp.json").inputs
+    assert [(i.id, i.kind, i.password, i.default, i.options) for i in inputs.values()] == [
+        ("key", "promptString", True, None, ()),
+        ("zone", "pickString", False, "eu", ("eu", "us")),
+        ("run", "command", False, None, ()),
+    ]
+    assert inputs["key"].question == "API key"
+    assert inputs["run"].question == (
+        "run (result of the editor command 'x.y', which only the editor can run)"
+    )
+    assert inputs["zone"].problem("us") is None
+    assert inputs["zone"].problem("mars") == "'mars' is none of: eu, us"
+    assert len({i.key for i in inputs.values()}) == 3
+
+
+def test_answers_are_looked_up_when_a_server_starts_and_hidden_ones_are_secrets():
+    secrets = MemorySecrets()
+    config = config_of(ASKING, "mcp.json").keeping(secrets)
+    spec = config.servers["it"]
+    assert spec.inputs_named == {"key", "zone"}
+    with pytest.raises(ConfigError) as caught:
+        expand(spec, {})
+    assert str(caught.value) == (
+        "key 'it.args.1': server 'it': input 'key' (API key) is not answered: skillbank inputs set key"
+    )
+    assert secrets_of(config, {}) == frozenset()
+    secrets.put(config.inputs["key"].key, "sk-hush")
+    secrets.put(config.inputs["zone"].key, "eu")
+    done = expand(spec, {})
+    assert (done.args, done.env) == (("--key", "sk-hush", "eu"), {"Z": "eu"})
+    assert "sk-hush" in secrets_of(config, {})
+    assert "hush" not in repr(config)
+    assert "hush" not in spec.launch
+
+
+def test_answers_of_one_file_are_not_those_of_another():
+    here, there = (config_of(ASKING, "mcp.json", folder).inputs["key"].key for folder in ("/a", "/b"))
+    assert here != there
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ("{}", "2, key 'inputs': must be a list of inputs"),
+        (
+            '[{"type": "promptString", "id": "a"},\n{"type": "promptString", "id": "a"}]',
+            "3, key 'inputs.1.id': input 'a' stands twice",
+        ),
+        (
+            '[{"type": "ask", "id": "a"}]',
+            "2, key 'inputs.0.type': Input should be 'promptString', 'pickString' or 'command'",
+        ),
+        ('[{"type": "promptString"}]', "2, key 'inputs.0.id': Field required"),
+        ("[1]", "2, key 'inputs.0': must be an object"),
+    ],
+    ids=["no list", "twice", "kind", "no id", "no object"],
+)
+def test_malformed_inputs_name_file_line_and_key(inputs, message):
+    with pytest.raises(ConfigError) as caught:
+        config_of('{\n"inputs": ' + inputs + "}")
+    assert str(caught.value) == f"/project/config.json:{message}"
+
+
+def test_an_environment_file_is_read_when_the_server_starts_and_env_wins_over_it(tmp_path):
+    (tmp_path / ".env").write_text(
+        "# mine\nexport A=\"one\\ntwo\" # no\nB=three # four\nC='$X ${Y}'\n\nD = a=b\nE=\n"
+    )
+    text = (
+        '{"mcpServers": {"it": {"command": "x", "envFile": "${workspaceFolder}/.env", "env": {"B": "mine"}}}}'
+    )
+    config = config_of(text, folder=str(tmp_path))
+    assert expand(config.servers["it"], {}).env == {
+        "A": "one\ntwo",
+        "B": "mine",
+        "C": "$X ${Y}",
+        "D": "a=b",
+        "E": "",
+    }
+    assert {"one\ntwo", "$X ${Y}", "a=b"} <= secrets_of(config, {})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        (b"A=1\nnonsense hush\n", ":2: is no NAME=value"),
+        (b'A="open hush\n', ":1: is no NAME=value"),
+        (b"\xff", "not UTF-8 text"),
+        (b"A=1\n" * 300_000, "over 1000000 bytes"),
+    ],
+    ids=["missing", "no variable", "open quote", "no text", "huge"],
+)
+def test_an_environment_file_that_is_wrong_is_named_and_never_shown(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / ".env").write_bytes(content)
+    spec = config_of('{"mcpServers": {"it": {"command": "x", "envFile": ".env"}}}', folder=str(tmp_path))
+    with pytest.raises(ConfigError) as caught:
+        expand(spec.servers["it"], {})
+    assert message in str(caught.value)
+    assert str(tmp_path / ".env") in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
+def test_what_is_said_of_logging_in_is_read_in_both_spellings():
+    claude = entry({"url": "https://h/mcp", "oauth": {"clientId": "${ID}", "callbackPort": 8080}})
+    cursor = entry({"url": "https://h/mcp", "auth": {"CLIENT_ID": "a", "CLIENT_SECRET": "hush"}})
+    assert expand(claude, {"ID": "me"}).oauth == OAuthSpec(client_id="me", callback_port=8080)
+    assert (cursor.oauth.client_id, cursor.oauth.client_secret) == ("a", "hush")
+    assert "hush" not in repr(cursor)
+    assert entry({"url": "https://h/mcp", "auth": "oauth"}).oauth == OAuthSpec()
+    for wrong in (
+        {"callbackPort": 0},
+        {"clientMetadataUrl": "http://h/x"},
+        {"clientMetadataUrl": "https://h/"},
+        1,
+    ):
+        with pytest.raises(ConfigError):
+            entry({"url": "https://h/mcp", "oauth": wrong})
 
 
 @pytest.mark.parametrize(
@@ -349,7 +486,7 @@ def test_effects_of_a_server_that_is_not_there_are_a_problem_to_show():
 
 
 def test_a_key_of_ours_that_is_none_is_a_problem_to_show_and_refused_in_a_file_of_classes():
-    known = "effects, reset, allow, learning, models, idle_seconds"
+    known = "effects, reset, reset_checks, allow, learning, models, idle_seconds"
     config = config_of('{"skillbank": {"efects": {}}}')
     assert config.problems == (f"skillbank.efects is no key of ours and is not read; there are: {known}",)
     with pytest.raises(ConfigError, match=f"2, key 'efects': no such key; there are: {known}"):
@@ -498,3 +635,17 @@ def test_all_that_was_said_of_a_server_can_be_taken_out():
         "allow": {},
     }
     assert without_profile({"x": 1}, "a") == {"x": 1}
+
+
+def test_inputs_are_added_and_replaced_by_id():
+    document = {"a": 1, "inputs": [{"id": "x", "type": "promptString"}, {"id": "y", "type": "promptString"}]}
+    changed = with_inputs(document, [{"id": "y", "type": "command"}, {"id": "z", "type": "command"}])
+    assert changed == {
+        "a": 1,
+        "inputs": [
+            {"id": "x", "type": "promptString"},
+            {"id": "y", "type": "command"},
+            {"id": "z", "type": "command"},
+        ],
+    }
+    assert with_inputs({"a": 1}, []) == {"a": 1}

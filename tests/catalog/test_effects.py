@@ -108,3 +108,14 @@ def test_a_standing_consent_covers_only_its_patterns():
     assert table.allows(ToolId("db", "insert_row"))
     assert not table.allows(ToolId("db", "drop_table"))
     assert not table.allows(ToolId("other", "insert_row"))
+
+
+@pytest.mark.parametrize(
+    ("tool", "pattern"),
+    [("get", "get"), ("get_one", "get_*"), ("get_all_of_it", "get_all*"), ("put", "*"), ("got", "g?t")],
+)
+def test_an_exact_name_wins_and_then_the_longest_pattern(tool: str, pattern: str):
+    names = ("*", "g?t", "get", "get_*", "get_all*")
+    table = EffectTable(effects={"s": dict.fromkeys(names, Effect.READ)})
+    assert table.pattern(ToolId("s", tool)) == pattern
+    assert table.pattern(ToolId("t", tool)) is None

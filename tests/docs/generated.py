@@ -19,7 +19,14 @@ from pydantic import BaseModel
 from catalog.effects import Activity, Effect, Reset, Verdict, decide
 from server.bench.relay_bench import RelayBenchReport
 from server.bench.repair_report import RepairBenchReport
-from server.cli.answers import AddedServer, InitReport
+from server.cli.answers import (
+    AddedServer,
+    InitReport,
+    InputsReport,
+    LoginReport,
+    LogoutReport,
+    ResetCheckReport,
+)
 from server.cli.app import app
 from server.cli.model_answers import FetchedModel, ListedModels, ServingModel
 from server.demo.report import DemoReport
@@ -65,6 +72,12 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "model serve": ServingModel,
     "effects list": EffectsReport,
     "effects set": EffectsReport,
+    "effects verify": ResetCheckReport,
+    "login": LoginReport,
+    "logout": LogoutReport,
+    "inputs list": InputsReport,
+    "inputs set": InputsReport,
+    "inputs forget": InputsReport,
     "check": CheckReport,
     "run": RunReport,
     "repair": RepairReport,

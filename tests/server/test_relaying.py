@@ -147,9 +147,24 @@ async def test_effects_say_where_they_come_from(open_desk):
         await desk.context.snapshot()
         report = await desk.bank.list_effects()
     assert [(e.tool, e.effect, e.reason) for e in report.effects] == [
-        ("look", Effect.PURE, "configured by name"),
-        ("look_up", Effect.READ, "configured by the pattern 'look_*'"),
-        ("touch", Effect.UNKNOWN, "not classified: `skillbank effects set s/touch CLASS`"),
+        (
+            "look",
+            Effect.PURE,
+            "configured by name; proposed was unknown:"
+            " nothing in its name, description or parameters says what it does",
+        ),
+        (
+            "look_up",
+            Effect.READ,
+            "configured by the pattern 'look_*'; proposed was unknown:"
+            " nothing in its name, description or parameters says what it does",
+        ),
+        (
+            "touch",
+            Effect.UNKNOWN,
+            "not classified (proposed: write, 'touch' changes something):"
+            " skillbank effects set s/touch CLASS",
+        ),
     ]
 
 

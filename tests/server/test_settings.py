@@ -36,6 +36,13 @@ def test_the_store_is_where_the_strongest_voice_says(option, variable, expected)
     assert settings.store_path == Path(expected)
 
 
+def test_secrets_are_kept_beside_the_store(tmp_path):
+    secrets = read_settings(store=tmp_path / "a.db", environment={}).open_secrets()
+    secrets.put("a", "one")
+    assert secrets.place == str(tmp_path / "a.secrets")
+    assert (tmp_path / "a.secrets").exists()
+
+
 def test_without_a_voice_both_are_in_the_users_folders():
     settings = read_settings(environment={})
     assert settings.config_path.parts[-2:] == ("skillbank", "config.json")

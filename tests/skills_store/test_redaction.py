@@ -64,6 +64,13 @@ json_values = st.recursive(
 )
 
 
+def test_a_secret_that_is_learnt_later_is_hidden_from_then_on():
+    redactor = Redactor(["first-secret"])
+    assert redactor.redact("first-secret later-secret") == f"{REDACTED} later-secret"
+    redactor.learn(["later-secret", "short"])
+    assert redactor.redact("first-secret later-secret short") == f"{REDACTED} {REDACTED} short"
+
+
 @given(json_values)
 def test_a_value_without_secrets_is_itself(value):
     assert Redactor().redact(value) == value

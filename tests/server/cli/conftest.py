@@ -66,6 +66,8 @@ class CommandLine:
     started: list[str] = field(default_factory=list)
     remembered: list[Snapshot] = field(default_factory=list)
     consents: list[Any] = field(default_factory=list)
+    tried: list[Any] = field(default_factory=list)
+    verdict: Any = None
     interactive: bool = False
     work: dict[str, Any] = field(default_factory=dict)
 
@@ -98,6 +100,7 @@ class CommandLine:
             open_bank=self._open_bank,
             probe=self._probe,
             remember=self._remember,
+            try_reset=self._try_reset,
             consent=lambda interactive: GrantAll() if interactive else NoConsent(),
             serve=self._worker("serve", None),
             run_demo=self._worker("demo", 0),
@@ -121,6 +124,10 @@ class CommandLine:
         self.started.extend(spec.name for spec in specs)
         missing = Probed("", "unreachable", problems=("No such file or directory",))
         return [replace(self.servers.get(spec.name, missing), name=spec.name) for spec in specs]
+
+    async def _try_reset(self, trial, _settings):
+        self.tried.append(trial)
+        return self.verdict
 
     def _remember(self, probed, _settings):
         self.remembered.append(Snapshot.of(*(tool for server in probed for tool in server.tools)))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from catalog.effects import Effect, Reset
+from catalog.tools import ToolId
+from server.onboarding import Probed
 from server.reports import EffectsReport, ToolEffect
+from server.reset_trial import TrialCall, TrialVerdict
 
 
 def test_effects_list_shows_class_and_reason_of_each_tool(cli):
@@ -15,11 +20,12 @@ def test_effects_list_shows_class_and_reason_of_each_tool(cli):
     assert [line.split() for line in ran.out.splitlines()] == [
         ["tool", "class", "why"],
         ["tables/query", "read", "configured:", "query"],
-        ["tables", "reset:", "process"],
+        ["tables", "reset:", "process", "(not", "tried:", "skillbank", "effects", "verify", "tables)"],
     ]
     assert cli("effects", "list", "--json").json == {
         "effects": [{"server": "tables", "tool": "query", "effect": "read", "reason": "configured: query"}],
         "reset": {"tables": "process"},
+        "reset_checks": {},
     }
 
 
@@ -90,6 +96,7 @@ def test_effects_set_answers_with_what_the_configuration_now_says(cli):
             },
         ],
         "reset": {"tables": "none"},
+        "reset_checks": {},
     }
 
 
@@ -110,3 +117,86 @@ def test_effects_set_of_nonsense_is_misuse_and_writes_nothing(cli, arguments, me
     assert ran.code == 2
     assert message in ran.json["error"]["message"]
     assert cli.config.read_text() == before
+
+
+@pytest.fixture
+def listed(cli, tools):
+    """A server of notes with a tool that writes and one that reads without arguments."""
+    add, read = tools("tables", add_note="Add a note.", list_notes="List notes.")
+    listing = replace(read, input_schema={"type": "object"})
+    sending = replace(add, id=ToolId("tables", "send"), input_schema={"properties": {"to": {}}})
+    cli.servers["tables"] = Probed("tables", "ok", tools=(sending, add, listing))
+    classes = {"add_note": "write", "send": "write", "list_notes": "read"}
+    cli.file(
+        "config.json",
+        {
+            "mcpServers": {"tables": {"command": "x"}},
+            "skillbank": {"effects": {"tables": classes}, "reset": {"tables": "process"}},
+        },
+    )
+
+
+@pytest.mark.usefixtures("listed")
+def test_verify_shows_what_it_would_call_and_calls_nothing_unasked(cli):
+    ran = cli("effects", "verify", "tables")
+    assert ran.code == 3
+    assert "nothing was called: say --yes" in ran.err
+    assert "write  add_note" in ran.err
+    assert "send" not in ran.err
+    assert "read  list_notes {}" in ran.err
+    assert cli.tried == []
+
+
+@pytest.mark.usefixtures("listed")
+@pytest.mark.parametrize(
+    ("verdict", "code", "reset", "withdrawn"),
+    [("holds", 0, "process", False), ("refuted", 1, "none", True), ("undecided", 1, "process", False)],
+)
+def test_a_verdict_is_kept_with_its_date_and_a_mode_that_does_not_hold_is_withdrawn(
+    cli, verdict, code, reset, withdrawn
+):
+    cli.verdict = TrialVerdict(verdict, "because")
+    ran = cli("effects", "verify", "tables", "--yes", "--json")
+    assert (ran.code, ran.json["verdict"], ran.json["withdrawn"]) == (code, verdict, withdrawn)
+    own = cli.document["skillbank"]
+    assert own["reset"] == {"tables": reset}
+    assert own["reset_checks"]["tables"] == {
+        "mode": "process",
+        "verdict": verdict,
+        "on": ran.json["on"],
+        "why": "because",
+    }
+    again = cli("effects", "set", "tables", "--reset", "process")
+    assert again.code == (2 if verdict == "refuted" else 0)
+    if verdict == "refuted":
+        assert "process does not hold, tried on" in again.err
+        assert cli("effects", "set", "tables", "--reset", "process+dirs").code == 0
+        assert cli("effects", "set", "tables", "--reset", "process", "--force").code == 0
+
+
+@pytest.mark.usefixtures("listed")
+def test_a_mode_that_holds_is_set_and_the_calls_may_be_named(cli):
+    cli.verdict = TrialVerdict("holds", "because")
+    calls = ("--write", 'send={"to": "x"}', "--read", "list_notes")
+    assert cli("effects", "verify", "tables", "--reset", "process+dirs", *calls, "--yes").code == 0
+    (trial,) = cli.tried
+    assert (trial.mode, trial.spec.name) == (Reset.PROCESS_DIRS, "tables")
+    assert trial.writes == (TrialCall("send", {"to": "x"}),)
+    assert trial.reads == (TrialCall("list_notes", {}),)
+    assert cli.document["skillbank"]["reset"] == {"tables": "process+dirs"}
+    assert cli.started == []
+
+
+@pytest.mark.usefixtures("tables")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tables"], "tables has no reset mode: say which to try with --reset"),
+        (["tabels"], "no server 'tabels' is configured"),
+        (["tables", "--reset", "process", "--write", "a=1"], "must be a JSON object"),
+    ],
+)
+def test_verify_of_nonsense_is_misuse(cli, arguments, message):
+    ran = cli("effects", "verify", *arguments)
+    assert ran.code == 2
+    assert message in ran.err

@@ -68,7 +68,7 @@ def test_add_asks_a_person_once(cli, monkeypatch, answer, kept):
 
 
 @pytest.mark.usefixtures("clock")
-def test_add_takes_classes_from_a_file(cli):
+def test_add_takes_classes_from_a_file(cli, clock):
     given = cli.file("e.json", {"effects": {"clock": {"list_*": "pure"}}, "reset": {"clock": "process"}})
     ran = cli("add", "clock", "--effects", given, "--json", *ADD[2:])
     assert cli.document["skillbank"] == {
@@ -81,6 +81,13 @@ def test_add_takes_classes_from_a_file(cli):
         ("delete_alarm", "unknown"),
         ("frobnicate", "unknown"),
     ]
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_reset_mode_that_is_taken_is_said_to_be_untried(cli):
+    given = cli.file("e.json", {"effects": {"clock": {"*": "write"}}, "reset": {"clock": "process"}})
+    ran = cli("add", "clock", "--effects", given, *ADD[2:])
+    assert "reset is not tried: skillbank effects verify clock" in ran.out
 
 
 @pytest.mark.usefixtures("clock")

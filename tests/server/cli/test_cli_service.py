@@ -28,9 +28,10 @@ COMMANDS = sorted(leaves())
 
 def test_the_commands_are_these():
     assert [" ".join(path) for path in COMMANDS] == [
-        *("add", "bench", "check", "demo", "doctor", "effects list", "effects set", "init"),
-        *("model fetch", "model list", "model serve", "repair"),
-        *("run", "serve", "skills approve", "skills list", "skills reject", "skills retire"),
+        *("add", "bench", "check", "demo", "doctor", "effects list", "effects set", "effects verify", "init"),
+        *("inputs forget", "inputs list", "inputs set", "login", "logout"),
+        *("model fetch", "model list", "model serve", "repair", "run", "serve"),
+        *("skills approve", "skills list", "skills reject", "skills retire"),
         *("skills rollback", "skills run", "skills show", "skills test", "solve"),
     ]
 
