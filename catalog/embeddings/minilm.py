@@ -91,13 +91,13 @@ def open_minilm(weights: Path | None = None) -> MiniLm:
     path = weights or _installed()
     _check(path)
     try:
-        import numpy  # noqa: F401, ICN001  (a missing one is told here, not in the middle of a search)
+        import numpy  # noqa: F401  (a missing one is told here, not in the middle of a search)
         import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
         import tokenizers
     except ImportError as error:
         raise EmbeddingsUnavailable(f"{error.name} is not installed: {_REMEDY}") from error
     options: Any = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 2
+    options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(str(path), options)
     return MiniLm(session, _tokenizer(tokenizers))
 

@@ -29,8 +29,6 @@ SearchMethod = Literal["embeddings", "lexical"]
 
 _WORDS: Final = 0.5
 """What having every word of a query is worth beside meaning exactly the same."""
-_POOL: Final = 64
-"""Entries by meaning alone whose words are looked at too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +76,23 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """Vectors of every entry: two rows of the matrix for each."""
+    """Vectors of every entry: two rows of the matrix for each, in the order of `rows`."""
 
     vectors: Vectors
-    rows: tuple[int, ...]
-    """Lexical rows in the order of the arrays."""
+    rows: NDArray[np.intp]
+    """Lexical rows, ascending."""
     first: NDArray[np.intp]
     second: NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """The best rows for one text, best first, with score and nearness of meaning."""
+
+    text: str
+    rows: tuple[int, ...] = ()
+    scores: tuple[float, ...] = ()
+    near: tuple[float, ...] | None = None
 
 
 class SearchIndex:
@@ -120,11 +128,11 @@ class SearchIndex:
         """
         import numpy as np
 
-        rows = tuple(sorted(self._words.entries))
+        rows = sorted(self._words.entries)
         pairs = [self._words.entries[row].meanings for row in rows]
         self._meaning = _Meaning(
             vectors,
-            rows,
+            np.array(rows, dtype=np.intp),
             np.array([vectors.rows[texts[0]] for texts in pairs], dtype=np.intp),
             np.array([vectors.rows[texts[-1]] for texts in pairs], dtype=np.intp),
         )
@@ -155,16 +163,16 @@ class SearchIndex:
         allowed = self._allowed(kind, scope)
         goals = sub_goals(query)
         asked = goals if len(goals) == 1 else (query, *goals)
-        meaning = self._meaning if embedder is not None else None
-        near = self._nearness(asked, embedder, meaning)
-        exact = [row for row in self._words.named(query) if row in allowed]
-        ranked = [self._ranked(text, near[n], allowed, limit) for n, text in enumerate(asked)]
+        exact = [row for row in self._words.named(query) if row in allowed][:limit]
+        if embedder is None or self._meaning is None:
+            method: SearchMethod = "lexical"
+            ranked = [self._by_words(text, allowed, limit) for text in asked]
+        else:
+            method = "embeddings"
+            ranked = self._by_meaning(asked, self._meaning, embedder, allowed, limit)
         hits = [FoundEntry(self._words.entries[row], 1.0, None, ("exact name",)) for row in exact]
-        for n, row, score in _alternating(ranked, set(exact), limit - len(hits)):
-            goal = None if n == 0 else asked[n]
-            hits.append(FoundEntry(self._words.entries[row], score, goal, self._reasons(asked[n], row, near[n])))
-        method: SearchMethod = "lexical" if meaning is None else "embeddings"
-        return Found(tuple(hits[:limit]), method, goals, len(allowed))
+        hits += self._alternating(ranked, set(exact), limit - len(exact))
+        return Found(tuple(hits), method, goals, len(allowed))
 
     def close(self) -> None:
         """Free the index."""
@@ -178,44 +186,67 @@ class SearchIndex:
             self._scopes[key] = frozenset(fitting)
         return self._scopes[key]
 
-    def _nearness(
-        self, asked: Sequence[str], embedder: Embedder | None, meaning: _Meaning | None
-    ) -> list[Mapping[int, float]]:
-        """Return for each text how near every entry's meaning is, in [-1, 1]; empty without vectors."""
-        if embedder is None or meaning is None:
-            return [{} for _ in asked]
+    def _by_words(self, text: str, allowed: frozenset[int], limit: int) -> _Ranked:
+        found = self._words.ranks(text)
+        ranks = {row: rank for row, rank in zip(found.rows, found.ranks, strict=True) if row in allowed}
+        best = nsmallest(limit, ranks, key=lambda row: (-ranks[row], self._words.entries[row].key))
+        return _Ranked(text, tuple(best), tuple(_bounded(ranks[row] / found.most) for row in best))
+
+    def _by_meaning(
+        self, asked: Sequence[str], meaning: _Meaning, embedder: Embedder, allowed: frozenset[int], limit: int
+    ) -> list[_Ranked]:
+        """Return the best rows of each text by the nearness of meaning and by words together."""
         import numpy as np
 
         alike = embedder.embed(asked) @ meaning.vectors.matrix.T
         nearest = np.maximum(alike[:, meaning.first], alike[:, meaning.second])
-        return [dict(zip(meaning.rows, row, strict=True)) for row in nearest.tolist()]
+        others = np.array([row not in allowed for row in meaning.rows.tolist()], dtype=np.bool_)
+        return [
+            self._joined(text, near, meaning, others, limit)
+            for text, near in zip(asked, nearest, strict=True)
+        ]
 
-    def _ranked(
-        self, text: str, near: Mapping[int, float], allowed: frozenset[int], limit: int
-    ) -> list[tuple[int, float]]:
-        ranks = self._words.ranks(text)
-        share = 1 / ranks.most if ranks.most else 0.0
-        scores = {row: _WORDS * min(1.0, rank * share) for row, rank in ranks.by_row.items() if row in allowed}
-        whole = 1 + _WORDS if near else _WORDS
-        if near:
-            scores = {row: near[row] + scores.get(row, 0.0) for row in allowed}
-        best = nsmallest(limit, scores, key=lambda row: (-scores[row], self._words.entries[row].key))
-        return [(row, min(max(scores[row] / whole, 1e-9), 1.0)) for row in best]
+    def _joined(
+        self, text: str, near: NDArray[np.float32], meaning: _Meaning, others: NDArray[np.bool_], limit: int
+    ) -> _Ranked:
+        import numpy as np
 
-    def _reasons(self, text: str, row: int, near: Mapping[int, float]) -> tuple[str, ...]:
-        said = self._words.reasons(text, [row])[row]
-        return (f"meaning: {near[row]:.2f}", *said) if row in near else said
+        found = self._words.ranks(text)
+        scores = near.astype(np.float64)
+        if found.rows:
+            places = np.searchsorted(meaning.rows, np.array(found.rows))
+            scores[places] += _WORDS * np.minimum(np.array(found.ranks) / found.most, 1.0)
+        scores[others] = -np.inf
+        best = np.argsort(-scores, kind="stable")[: min(limit, int((~others).sum()))]
+        return _Ranked(
+            text,
+            tuple(meaning.rows[best].tolist()),
+            tuple(_bounded(score / (1 + _WORDS)) for score in scores[best].tolist()),
+            tuple(near[best].tolist()),
+        )
+
+    def _alternating(self, ranked: Sequence[_Ranked], known: set[int], limit: int) -> list[FoundEntry]:
+        """Return the best of each list, then the second best of each; nothing twice."""
+        taken: list[tuple[int, int]] = []
+        for place in range(max(len(one.rows) for one in ranked)):
+            for n, one in enumerate(ranked):
+                if len(taken) < limit and place < len(one.rows) and one.rows[place] not in known:
+                    known.add(one.rows[place])
+                    taken.append((n, place))
+        said = [
+            self._words.reasons(one.text, (one.rows[p] for m, p in taken if m == n))
+            for n, one in enumerate(ranked)
+        ]
+        return [self._hit(ranked[n], place, n > 0, said[n]) for n, place in taken]
+
+    def _hit(
+        self, ranked: _Ranked, place: int, is_part: bool, said: Mapping[int, tuple[str, ...]]
+    ) -> FoundEntry:
+        row = ranked.rows[place]
+        meant = () if ranked.near is None else (f"meaning: {ranked.near[place]:.2f}",)
+        goal = ranked.text if is_part else None
+        return FoundEntry(self._words.entries[row], ranked.scores[place], goal, (*meant, *said[row]))
 
 
-def _alternating(
-    ranked: Sequence[Sequence[tuple[int, float]]], known: set[int], limit: int
-) -> list[tuple[int, int, float]]:
-    """Return the best of each list, then the second best of each; nothing twice."""
-    seen = set(known)
-    found: list[tuple[int, int, float]] = []
-    for place in range(max((len(one) for one in ranked), default=0)):
-        for n, one in enumerate(ranked):
-            if place < len(one) and one[place][0] not in seen and len(found) < limit:
-                seen.add(one[place][0])
-                found.append((n, *one[place]))
-    return found
+def _bounded(score: float) -> float:
+    return min(max(score, 1e-9), 1.0)

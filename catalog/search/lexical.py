@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -43,7 +44,9 @@ _MARKED: Final = re.compile(f"{_MARK}(.*?){_MARK}")
 class Ranks:
     """How well entries fit a query by bm25, higher is better; entries without a word are left out."""
 
-    by_row: Mapping[int, float]
+    rows: Sequence[int]
+    ranks: Sequence[float]
+    """One a row."""
     most: float
     """What an entry would get that has every word the index knows, often."""
 
@@ -54,6 +57,7 @@ class LexicalIndex:
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self.entries: dict[int, Entry] = {}
         self._rows: dict[str, int] = {}
+        self._named: defaultdict[str, set[int]] = defaultdict(set)
         self._frequencies: dict[str, int] = {}
         self._next = 0
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
@@ -69,9 +73,10 @@ class LexicalIndex:
         The later of two with one key wins.
         """
         wanted = {entry.key: entry for entry in entries}
+        was = self._rows.keys() | set[str]()
         gone = [row for key, row in self._rows.items() if wanted.get(key) != self.entries[row]]
         for row in gone:
-            del self._rows[self.entries.pop(row).key]
+            self._forget(row)
         new = [wanted[key] for key in sorted(wanted.keys() - self._rows.keys())]
         self._database.executemany("DELETE FROM entries WHERE rowid = ?", ((row,) for row in gone))
         columns = ", ".join(f'"{column}"' for column in _COLUMNS)
@@ -81,25 +86,24 @@ class LexicalIndex:
         )
         if gone or new:
             self._frequencies.clear()
-        return len({*(entry.key for entry in new)}) + max(0, len(gone) - len(new))
+        return len(new) + len(was - wanted.keys())
 
     def named(self, query: str) -> list[int]:
         """Return the rows whose exact name the query is, ordered by key."""
-        asked = query.strip().lower()
-        found = (row for row, entry in self.entries.items() if asked in entry.names)
-        return sorted(found, key=lambda row: self.entries[row].key)
+        return sorted(self._named.get(query.strip().lower(), ()), key=lambda row: self.entries[row].key)
 
     def ranks(self, query: str) -> Ranks:
         """Return how well every entry that has a word of the query fits it."""
         terms = self._known(_terms(query))
         if not terms:
-            return Ranks({}, 0.0)
+            return Ranks((), (), 0.0)
         weights = ", ".join(str(weight) for weight in _COLUMNS.values())
         found = self._database.execute(
             f"SELECT rowid, bm25(entries, {weights}) FROM entries WHERE entries MATCH ?", (_match(terms),)
         )
-        ranks = {row: -rank for row, rank in cast("Iterable[tuple[int, float]]", found)}
-        return Ranks(ranks, _SATURATION * sum(self._rarity(term) for term in terms))
+        pairs = cast("list[tuple[int, float]]", found.fetchall())
+        most = _SATURATION * sum(self._rarity(term) for term in terms)
+        return Ranks([row for row, _ in pairs], [-rank for _, rank in pairs], most)
 
     def reasons(self, query: str, rows: Iterable[int]) -> dict[int, tuple[str, ...]]:
         """Return where which words of the query stand, such as `name: convert, unit`, by row."""
@@ -120,10 +124,18 @@ class LexicalIndex:
         """Free the index."""
         self._database.close()
 
+    def _forget(self, row: int) -> None:
+        entry = self.entries.pop(row)
+        del self._rows[entry.key]
+        for name in entry.names:
+            self._named[name].discard(row)
+
     def _added(self, entry: Entry) -> tuple[int | str, ...]:
         row, self._next = self._next, self._next + 1
         self.entries[row] = entry
         self._rows[entry.key] = row
+        for name in entry.names:
+            self._named[name].add(row)
         server = spread(entry.owner) if entry.kind == "tool" else ""
         return (row, entry.name, entry.title, entry.description, entry.parameters, entry.values, server)
 

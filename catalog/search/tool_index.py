@@ -38,7 +38,8 @@ class ToolIndex:
     def search(self, query: str, limit: int = 10) -> list[Hit]:
         """Return the tools that fit a query best, best first, equal ones ordered by id."""
         exact = self._words.named(query)
-        ranks = self._words.ranks(query).by_row
+        ranked = self._words.ranks(query)
+        ranks = dict(zip(ranked.rows, ranked.ranks, strict=True))
         best = nsmallest(limit, ranks.keys() - set(exact), key=lambda row: (-ranks[row], self._key(row)))
         found = [*exact, *best][:limit]
         reasons = self._words.reasons(query, found)
