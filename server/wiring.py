@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager
 
 from catalog.config import Config, secrets_of
 from catalog.connections import open_connections
+from catalog.embeddings import open_minilm
 from server.bank import Bank, Context
+from server.bank.finding import Finder
 from server.execution.consent import Consent, NoConsent
 from server.execution.spill import Spill
 from server.progress import ProgressListener, ignore_progress
@@ -43,6 +45,7 @@ async def open_bank(
     """
     config = settings.load_config()
     store = open_sqlite_store(settings.store_path)
+    finder = Finder(open_minilm, settings.store_path.with_suffix(".vectors"))
     try:
         async with open_connections(config, environment=settings.environment) as connections:
             yield Bank(
@@ -56,11 +59,13 @@ async def open_bank(
                     clock=time.time,
                     config_path=settings.config_path,
                     store_path=settings.store_path,
+                    finder=finder,
                     spill=Spill(settings.store_path.with_suffix(".values")),
                     memoise=memoise,
                 )
             )
     finally:
+        finder.close()
         store.close()
 
 

@@ -97,7 +97,8 @@ def open_minilm(weights: Path | None = None) -> MiniLm:
     except ImportError as error:
         raise EmbeddingsUnavailable(f"{error.name} is not installed: {_REMEDY}") from error
     options: Any = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = 2
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # others need the cores too
     session = onnxruntime.InferenceSession(str(path), options)
     return MiniLm(session, _tokenizer(tokenizers))
 

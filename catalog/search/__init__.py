@@ -4,7 +4,7 @@
 `goals` splits a long request, `index` joins words with the vectors of `catalog.embeddings`.
 """
 
-from catalog.search.entries import Entry, EntryKind, tool_entries
+from catalog.search.entries import Entry, EntryKind, tool_entries, tool_key
 from catalog.search.goals import sub_goals
 from catalog.search.index import EVERYTHING, Found, FoundEntry, Scope, SearchIndex, SearchMethod
 from catalog.search.tool_index import Hit, ToolIndex
@@ -22,4 +22,5 @@ __all__ = [
     "ToolIndex",
     "sub_goals",
     "tool_entries",
+    "tool_key",
 ]

@@ -58,6 +58,8 @@ class FoundEntry:
     """In (0, 1]; 1.0 when the query is its name. Comparable within one answer only."""
     goal: str | None
     """The part of a long request that it was found for, None for the whole of it."""
+    near: float | None
+    """How alike query and entry are in meaning, in [-1, 1]; None when only words were compared."""
     reasons: tuple[str, ...]
     """Where which words were found, and how near the meaning is."""
 
@@ -170,7 +172,7 @@ class SearchIndex:
         else:
             method = "embeddings"
             ranked = self._by_meaning(asked, self._meaning, embedder, allowed, limit)
-        hits = [FoundEntry(self._words.entries[row], 1.0, None, ("exact name",)) for row in exact]
+        hits = [FoundEntry(self._words.entries[row], 1.0, None, None, ("exact name",)) for row in exact]
         hits += self._alternating(ranked, set(exact), limit - len(exact))
         return Found(tuple(hits), method, goals, len(allowed))
 
@@ -198,7 +200,8 @@ class SearchIndex:
         """Return the best rows of each text by the nearness of meaning and by words together."""
         import numpy as np
 
-        alike = embedder.embed(asked) @ meaning.vectors.matrix.T
+        # Not the product of matrices: that one wakes threads and waits for them.
+        alike = np.einsum("ij,kj->ki", meaning.vectors.matrix, embedder.embed(asked))
         nearest = np.maximum(alike[:, meaning.first], alike[:, meaning.second])
         others = np.array([row not in allowed for row in meaning.rows.tolist()], dtype=np.bool_)
         return [
@@ -243,9 +246,10 @@ class SearchIndex:
         self, ranked: _Ranked, place: int, is_part: bool, said: Mapping[int, tuple[str, ...]]
     ) -> FoundEntry:
         row = ranked.rows[place]
-        meant = () if ranked.near is None else (f"meaning: {ranked.near[place]:.2f}",)
+        near = None if ranked.near is None else ranked.near[place]
+        meant = () if near is None else (f"meaning: {near:.2f}",)
         goal = ranked.text if is_part else None
-        return FoundEntry(self._words.entries[row], ranked.scores[place], goal, (*meant, *said[row]))
+        return FoundEntry(self._words.entries[row], ranked.scores[place], goal, near, (*meant, *said[row]))
 
 
 def _bounded(score: float) -> float:

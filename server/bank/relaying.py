@@ -11,10 +11,11 @@ from pydantic import JsonValue
 from catalog.connections import ConnectionReport
 from catalog.effects import Effect
 from catalog.result import CallOutcome
-from catalog.tools import ToolId
+from catalog.search import EVERYTHING, FoundEntry, Scope, tool_key
+from catalog.tools import Tool, ToolId
 from server.bank.context import Context
 from server.bank.traces import keep_call
-from server.reports import DoctorReport, EffectsReport, ServerReport, ToolEffect, ToolHit
+from server.reports import DoctorReport, EffectsReport, ServerReport, ToolEffect, ToolHit, ToolsReport
 
 __all__ = ["TRACE_META_KEY", "UpstreamProgress", "call_tool", "doctor", "find_tools", "list_effects"]
 
@@ -24,21 +25,38 @@ TRACE_META_KEY = "io.skillbank/trace"
 UpstreamProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
-async def find_tools(query: str, limit: int, context: Context) -> list[ToolHit]:
-    """Return the tools of all configured servers that fit a query, best first."""
-    await context.snapshot()
-    return [
-        ToolHit(
-            server=hit.tool.id.server,
-            tool=hit.tool.id.tool,
-            description=hit.tool.description,
-            score=hit.score,
-            input_schema=hit.tool.input_schema,
-            output_schema=hit.tool.output_schema,
-            effect=context.config.effects.effect(hit.tool.id),
-        )
-        for hit in context.tool_index().search(query, limit)
-    ]
+async def find_tools(query: str, limit: int, context: Context, scope: Scope = EVERYTHING) -> ToolsReport:
+    """Return the tools of all configured servers that fit a query, best first.
+
+    Args:
+        query: what is wanted, in words; a long one is looked for part by part.
+        limit: most hits.
+        context: the bank.
+        scope: what the asking principal may know of.
+    """
+    snapshot = await context.snapshot()
+    tools = {tool_key(tool.id.server, tool.id.tool): tool for tool in snapshot}
+    findings = await context.find(query, limit, "tool", scope)
+    hits = [(tools[hit.entry.key], hit) for hit in findings.found.hits if hit.entry.key in tools]
+    return ToolsReport(
+        tools=tuple(_tool_hit(tool, hit, context) for tool, hit in hits),
+        method=findings.found.method,
+        note=findings.note,
+    )
+
+
+def _tool_hit(tool: Tool, hit: FoundEntry, context: Context) -> ToolHit:
+    return ToolHit(
+        server=tool.id.server,
+        tool=tool.id.tool,
+        description=tool.description,
+        score=hit.score,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        effect=context.config.effects.effect(tool.id),
+        goal=hit.goal,
+        reasons=hit.reasons,
+    )
 
 
 async def call_tool(

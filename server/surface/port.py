@@ -15,7 +15,7 @@ from catalog.tools import ToolId
 from server.bank.relaying import TRACE_META_KEY, UpstreamProgress
 from server.execution.consent import Consent
 from server.progress import ProgressListener
-from server.reports import RepairReport, RunReport, SkillsReport, ToolHit
+from server.reports import RepairReport, RunReport, SkillsReport, ToolsReport
 from server.requests import RepairRequest, SolveRequest
 from server.verification import Checks
 from skills_store.skill import Skill
@@ -112,7 +112,7 @@ class BankPort(Protocol):
         """
         ...
 
-    async def find_tools(self, query: str, limit: int) -> list[ToolHit]:
+    async def find_tools(self, query: str, limit: int) -> ToolsReport:
         """Return the upstream tools that fit a query, best first."""
         ...
 
