@@ -1,7 +1,8 @@
 """One benchmark from its name to what is printed: the command `skillbank bench`.
 
-What is measured is `server.bench.repair_bench` and `server.bench.relay_bench`; they are imported
-when they are wanted, since the command line imports this package for its errors.
+What is measured is `server.bench.repair_bench`, `server.bench.relay_bench` and
+`server.bench.search_bench`; they are imported when they are wanted, since the command line imports
+this package for its errors.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from server.progress import Progress
 if TYPE_CHECKING:
     from server.bench.relay_bench import RelayBenchReport
     from server.bench.repair_report import RepairBenchReport
+    from server.bench.search_report import SearchBenchReport
 
 __all__ = ["BENCHMARKS", "render_relay_report", "run_bench", "write_table"]
 
-BENCHMARKS = ("repair", "relay")
+BENCHMARKS = ("repair", "relay", "search")
 
 
 async def run_bench(
@@ -37,7 +39,7 @@ async def run_bench(
         name: one of `BENCHMARKS`.
         quick: a size that ends within a minute.
         as_json: print the report as JSON instead of a table.
-        tasks: a file of others' cases, for `repair`.
+        tasks: a file of others' cases, for `repair`; rows of MedCalc-Bench, for `search`.
         config: the servers those cases call; None: the demo's servers.
         write: a Markdown file whose table of this benchmark is replaced.
 
@@ -49,6 +51,8 @@ async def run_bench(
             report = await _repair(quick, tasks, config)
         case "relay":
             report = await _relay(quick)
+        case "search":
+            report = await _search(quick, tasks)
         case _:
             raise BenchError(f"no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
     table = _rendered(report)
@@ -77,19 +81,31 @@ async def _relay(quick: bool) -> RelayBenchReport:
     return await run_relay_bench(RelayOptions(calls=200) if quick else RelayOptions())
 
 
+async def _search(quick: bool, tasks: Path | None) -> SearchBenchReport:
+    from dataclasses import replace
+
+    from server.bench.search_bench import SearchOptions, quick_search_options, run_search_bench
+
+    options = quick_search_options() if quick else SearchOptions()
+    return await run_search_bench(replace(options, medcalc=tasks, listener=_show))
+
+
 def _show(progress: Progress) -> None:
     if progress.stage == "bench":
         print(progress.message, file=sys.stderr)
 
 
-def _rendered(report: RepairBenchReport | RelayBenchReport) -> str:
+def _rendered(report: RepairBenchReport | RelayBenchReport | SearchBenchReport) -> str:
     from server.bench.repair_report import render_repair_report
+    from server.bench.search_report import render_search_report
 
     match report.bench:
         case "repair":
             return render_repair_report(report)
         case "relay":
             return render_relay_report(report)
+        case "search":
+            return render_search_report(report)
 
 
 def render_relay_report(report: RelayBenchReport) -> str:

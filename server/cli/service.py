@@ -85,9 +85,10 @@ def demo(session: Session, *, keep: Path | None, story: str | None) -> int:
 )
 @session_command
 def bench(session: Session, *, name: str, quick: bool, tasks: Path | None, write: Path | None) -> int:
-    """Measure the bank on real tool servers and print the numbers: NAME is repair or relay.
+    """Measure the bank and print the numbers: NAME is repair, relay or search.
 
-    The demo's servers are used; with --tasks those of --config where it is given.
+    repair and relay use the demo's servers; with --tasks those of --config where it is given. search
+    needs no server; --tasks adds rows of MedCalc-Bench.
 
     \b
     Examples:
