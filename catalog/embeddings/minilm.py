@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -91,16 +91,15 @@ def open_minilm(weights: Path | None = None) -> MiniLm:
     path = weights or _installed()
     _check(path)
     try:
-        import numpy  # noqa: F401  (a missing one is told here, not in the middle of a search)
-        import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
-        import tokenizers
+        import_module("numpy")
+        onnxruntime: Any = import_module("onnxruntime")
+        tokenizers: Any = import_module("tokenizers")
     except ImportError as error:
         raise EmbeddingsUnavailable(f"{error.name} is not installed: {_REMEDY}") from error
-    options: Any = onnxruntime.SessionOptions()
+    options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 2
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # others need the cores too
-    session = onnxruntime.InferenceSession(str(path), options)
-    return MiniLm(session, _tokenizer(tokenizers))
+    return MiniLm(onnxruntime.InferenceSession(str(path), options), _tokenizer(tokenizers))
 
 
 def _tokenizer(tokenizers: Any) -> Any:  # noqa: ANN401

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from catalog.embeddings.embedder import Embedder
 from catalog.whole_file import write_whole
@@ -146,9 +146,11 @@ def _keys(path: Path) -> list[str] | None:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except (FileNotFoundError, ValueError):
         return None
-    if not isinstance(told, dict) or told.get("sha256") != found:
-        return None
-    return list(map(str, told.get("texts", ())))
+    match told:
+        case {"sha256": whole, "texts": list(texts)} if whole == found:
+            return [str(text) for text in cast("list[object]", texts)]
+        case _:
+            return None
 
 
 def _file_name(embedder: str, texts: Sequence[str]) -> str:
