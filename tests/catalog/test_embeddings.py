@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,15 @@ def test_embedding_ends_when_it_is_told_to_and_keeps_nothing(tmp_path: Path):
     with pytest.raises(Stopped):
         make_vectors(tmp_path, Meanings(), TEXTS, lambda _done, _all: False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_neither_numpy_nor_the_model_is_loaded_before_something_is_embedded():
+    program = (
+        "import sys; from catalog.embeddings import open_minilm; from catalog.search import SearchIndex;"
+        "SearchIndex([]).search('anything'); print(sorted({'numpy', 'onnxruntime'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def minilm():
