@@ -64,15 +64,20 @@ async def run_search_bench(options: SearchOptions) -> SearchBenchReport:
         TasksRejected: the MedCalc file cannot be used.
     """
     requests, tools = _chosen(options)
-    sets = same_sets(tools)
-    held = [request for request in requests if request.is_held_out]
-    note = ""
     with TemporaryDirectory(prefix="skillbank-bench-") as folder:
         try:
             bench = await to_thread.run_sync(_built, tools, Path(folder), options)
         except EmbeddingsUnavailable as reason:
-            note = str(reason)
-            bench = _by_words(tools)
+            return await _measured(_by_words(tools), str(reason), requests, options)
+        return await _measured(bench, "", requests, options)
+
+
+async def _measured(
+    bench: _Bench, note: str, requests: Sequence[Request], options: SearchOptions
+) -> SearchBenchReport:
+    tools = bench.tools
+    sets = same_sets(tools)
+    held = [request for request in requests if request.is_held_out]
     ways: dict[str, WayRecall] = {}
     times: dict[str, dict[str, Spread]] = {}
     for name, embedder in bench.ways.items():
@@ -109,6 +114,7 @@ async def run_search_bench(options: SearchOptions) -> SearchBenchReport:
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
+    tools: Sequence[Tool]
     index: SearchIndex
     ways: Mapping[str, Embedder | None]
     cost: BuildCost
@@ -118,7 +124,7 @@ def _by_words(tools: Sequence[Tool]) -> _Bench:
     started = time.perf_counter()
     index = SearchIndex(tool_entries(tools))
     cost = BuildCost(words_seconds=time.perf_counter() - started, update_words_seconds=_update(index, tools))
-    return _Bench(index, {"words": None}, cost)
+    return _Bench(tools, index, {"words": None}, cost)
 
 
 def _built(tools: Sequence[Tool], folder: Path, options: SearchOptions) -> _Bench:
@@ -159,7 +165,7 @@ def _built(tools: Sequence[Tool], folder: Path, options: SearchOptions) -> _Benc
             "matrix_mb": vectors.matrix.nbytes / 1e6,
         }
     )
-    return _Bench(bench.index, {"embeddings": embedder, "words": None}, cost)
+    return _Bench(tools, bench.index, {"embeddings": embedder, "words": None}, cost)
 
 
 def _update(index: SearchIndex, tools: Sequence[Tool]) -> float:
