@@ -146,11 +146,13 @@ def _keys(path: Path) -> list[str] | None:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except (FileNotFoundError, ValueError):
         return None
-    match told:
-        case {"sha256": whole, "texts": list(texts)} if whole == found:
-            return [str(text) for text in cast("list[object]", texts)]
-        case _:
-            return None
+    if not isinstance(told, dict):
+        return None
+    kept = cast("dict[str, object]", told)
+    texts = kept.get("texts")
+    if kept.get("sha256") != found or not isinstance(texts, list):
+        return None
+    return [str(text) for text in cast("list[object]", texts)]
 
 
 def _file_name(embedder: str, texts: Sequence[str]) -> str:
