@@ -14,7 +14,7 @@ from typing import Final
 
 from catalog.vocabulary import GLUED, OPPOSITES, STOP_WORDS, SYNONYMS, WEAK_WORDS
 
-__all__ = ["name_similarity", "text_similarity", "words"]
+__all__ = ["name_similarity", "synonyms", "text_similarity", "words"]
 
 _SYNONYM: Final = 0.85
 _PARTIAL: Final = 0.95
@@ -60,6 +60,19 @@ _GROUPS: Final = _groups()
 _OPPOSITES: Final = frozenset(
     pair for one, other in OPPOSITES for pair in ((_stem(one), _stem(other)), (_stem(other), _stem(one)))
 )
+
+
+@lru_cache(maxsize=8192)
+def synonyms(word: str) -> tuple[str, ...]:
+    """Return the single words that may stand for a word, those of its narrowest groups first."""
+    stem = _stem(word.lower())
+    groups = sorted(_GROUPS.get((stem,), ()), key=lambda number: (SYNONYMS[number].count(","), number))
+    found = (phrase[0] for number in groups for phrase in _members(number) if len(phrase) == 1)
+    return tuple(dict.fromkeys(other for other in found if other != stem))
+
+
+def _members(group: int) -> list[tuple[str, ...]]:
+    return [words(phrase) for phrase in SYNONYMS[group].split(",")]
 
 
 @lru_cache(maxsize=65536)

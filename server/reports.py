@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from catalog.effects import Effect, Reset
+from catalog.search import SearchMethod
 from catalog.tools import ToolId
 from server.planning.escalation import Level, LevelReport
 from skills_store.skill import AdmissionVerdict, SkillState
@@ -37,6 +38,7 @@ __all__ = [
     "TestReport",
     "ToolEffect",
     "ToolHit",
+    "ToolsReport",
     "exit_code",
 ]
 
@@ -213,6 +215,10 @@ class SkillsReport(_Report):
     """Answer of `skills list` and `find_skills`, ordered by name or by score."""
 
     skills: tuple[SkillReport, ...]
+    method: SearchMethod | None = None
+    """What a search compared, None in a plain listing."""
+    note: str = ""
+    """Why only words were compared; empty when meanings were too."""
 
 
 class TestOutcome(_Report):
@@ -356,6 +362,19 @@ class ToolHit(_Report):
     input_schema: dict[str, JsonValue]
     output_schema: dict[str, JsonValue] | None = None
     effect: Effect = Effect.UNKNOWN
+    goal: str | None = None
+    """The part of a long request that it was found for, None for the whole of it."""
+    reasons: tuple[str, ...] = ()
+
+
+class ToolsReport(_Report):
+    """Answer of `find_tools`, best first; of a long request the best of each part first."""
+
+    tools: tuple[ToolHit, ...]
+    method: SearchMethod
+    """What was compared: meanings and words, or words alone."""
+    note: str = ""
+    """Why only words were compared; empty when meanings were too."""
 
 
 def exit_code(status: Status, faults: tuple[Fault, ...] = ()) -> int:

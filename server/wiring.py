@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
-from catalog.config import secrets_of
+from catalog.config import Config, secrets_of
 from catalog.connections import open_connections
+from catalog.embeddings import Embedder, open_minilm
 from catalog.secret_store import NoticedSecrets
 from catalog.tokens import login_secrets
 from server.backends.roles import open_models
 from server.bank import Bank, Context
+from server.bank.finding import Finder
 from server.eras import known_eras
 from server.execution.consent import Consent, NoConsent
 from server.execution.spill import Spill
@@ -52,8 +54,9 @@ async def open_bank(
         settings.open_secrets(), lambda name, kept: redactor.learn(login_secrets(name, kept))
     )
     config = settings.load_config().keeping(secrets)
-    redactor.learn(secrets_of(config, settings.environment))
+    redactor.learn((*secrets_of(config, settings.environment), *settings.model_keys))
     store = open_sqlite_store(settings.store_path)
+    finder = Finder(_embedder_of(config, settings), settings.store_path.with_suffix(".vectors"))
     try:
         eras = known_eras(store, config)
         async with (
@@ -77,9 +80,28 @@ async def open_bank(
                     config_path=settings.config_path,
                     store_path=settings.store_path,
                     models=models.choosing(settings.model),
+                    finder=finder,
                     spill=Spill(settings.store_path.with_suffix(".values")),
                     memoise=memoise,
                 )
             )
     finally:
+        finder.close()
         store.close()
+
+
+def _embedder_of(config: Config, settings: Settings) -> Callable[[], Embedder] | None:
+    """Return what opens the source of vectors: the configured one, else the model of the extra; None: words alone."""
+    spec = config.models.get("embeddings")
+    if spec is None:
+        return open_minilm
+    if spec.kind == "none":
+        return None
+
+    def opened() -> Embedder:
+        from server.backends.access import access_of
+        from server.backends.embeddings import open_embeddings
+
+        return open_embeddings(spec, access_of(spec, settings.environment))
+
+    return opened

@@ -16,13 +16,15 @@ from heapq import nsmallest
 from typing import Final
 
 from catalog.canonical import JsonValue
+from catalog.search import Entry
+from catalog.search.entries import parameter_texts, spread
 from catalog.similarity import words
 from catalog.tools import JsonSchema
 from catalog.vocabulary import STOP_WORDS
 from skills_store.skill import Skill, SkillState
 from skills_store.utility import UseCounts, success_rate
 
-__all__ = ["NOT_RECALLED", "SkillHit", "SkillIndex"]
+__all__ = ["NOT_RECALLED", "SkillHit", "SkillIndex", "skill_entry"]
 
 NOT_RECALLED: Final[frozenset[SkillState]] = frozenset({"shadow", "suppressed", "rejected", "retired"})
 """States whose skills nobody is led to by searching."""
@@ -41,6 +43,8 @@ _UNHEARD: Final = 0.5
 """Share of its weight that a word counts against a skill when no skill has it: likely a value."""
 _FIT: Final = 0.15
 _UTILITY: Final = 0.15
+_MEANT: Final = 0.35
+"""Nearness of meaning from which on it counts as coverage, whatever words are used."""
 _POOL: Final = 40
 _POOL_PER_HIT: Final = 4
 """Entries that are reranked, by coverage alone, for each hit that is wanted."""
@@ -107,14 +111,27 @@ class SkillIndex:
             for word, weight in _weights(entry).items():
                 self._postings[word].append((row, weight))
 
-    def search(self, query: str, limit: int = 10) -> list[SkillHit]:
-        """Return the skills that fit a task best, best first, equal ones ordered by name."""
+    def search(self, query: str, limit: int = 10, near: Mapping[str, float] | None = None) -> list[SkillHit]:
+        """Return the skills that fit a task best, best first, equal ones ordered by name.
+
+        Args:
+            query: the task.
+            limit: most hits.
+            near: how near each skill's meaning is to the task's, by name; None: not known.
+        """
         asked = _query(query)
+        meant = {name: share for name, share in (near or {}).items() if share >= _MEANT}
         covered = self._coverage(asked)
+        for row, entry in enumerate(self._entries):
+            if entry.skill.name in meant:
+                covered[row] = max(covered.get(row, 0.0), meant[entry.skill.name])
         pool = nsmallest(max(_POOL_PER_HIT * limit, _POOL), covered, key=lambda row: (-covered[row], row))
         scored = [(-self._score(row, covered[row], asked), row) for row in pool]
         best = sorted(scored)[:limit]
-        return [SkillHit(self._entries[row].skill, -score, self._reasons(row, asked)) for score, row in best]
+        return [
+            SkillHit(self._entries[row].skill, -score, self._reasons(row, asked, meant))
+            for score, row in best
+        ]
 
     def _score(self, row: int, coverage: float, query: _Query) -> float:
         entry = self._entries[row]
@@ -137,9 +154,32 @@ class SkillIndex:
                 covered[row] += rarity * weight
         return {row: share / whole for row, share in covered.items()}
 
-    def _reasons(self, row: int, query: _Query) -> tuple[str, ...]:
+    def _reasons(self, row: int, query: _Query, meant: Mapping[str, float]) -> tuple[str, ...]:
         entry = self._entries[row]
-        return (*_places(entry, query), *_circumstances(entry, query, self._uses.get(entry.skill.name)))
+        name = entry.skill.name
+        by_meaning = (f"meaning: {meant[name]:.2f}",) if name in meant else ()
+        return (
+            *by_meaning,
+            *_places(entry, query),
+            *_circumstances(entry, query, self._uses.get(entry.skill.name)),
+        )
+
+
+def skill_entry(skill: Skill) -> Entry:
+    """Return what the index over tools and skills sees of a skill."""
+    names, described, values = parameter_texts(skill.signature.input_schema)
+    told = (skill.description, skill.provenance.task or "", skill.guidance.when_to_use, " ".join(skill.tags))
+    return Entry(
+        key=f"skill:{skill.name}",
+        kind="skill",
+        owner=skill.name,
+        names=frozenset({skill.name, skill.name.replace("_", " ")}),
+        name=spread(skill.name),
+        title=skill.title or "",
+        description=". ".join(text.rstrip(". ") for text in told if text)[:_LONGEST_QUERY],
+        parameters=f"{names} {described}".strip(),
+        values=values,
+    )
 
 
 def _query(text: str) -> _Query:

@@ -39,7 +39,7 @@ from server.reports import (
     SkillReport,
     SkillsReport,
     TestReport,
-    ToolHit,
+    ToolsReport,
 )
 from server.requests import RepairRequest, SolveRequest
 from server.verification import Checks
@@ -168,7 +168,7 @@ class Bank:
 
     async def find_skills(self, query: str, limit: int) -> SkillsReport:
         """Return the skills that fit a query, best first."""
-        return using.find_skills(query, limit, self.context)
+        return await using.find_skills(query, limit, self.context)
 
     async def list_skills(self) -> SkillsReport:
         """Return every skill's head, ordered by name."""
@@ -210,7 +210,7 @@ class Bank:
         """Take a skill out of use; it stays readable."""
         return using.retire_skill(name, reason, self.context)
 
-    async def find_tools(self, query: str, limit: int) -> list[ToolHit]:
+    async def find_tools(self, query: str, limit: int) -> ToolsReport:
         """Return the upstream tools that fit a query, best first."""
         return await relaying.find_tools(query, limit, self.context)
 

@@ -13,10 +13,11 @@ from catalog.config import Config, ModelSpec
 from catalog.connections import Connections
 from catalog.effects import EffectTable
 from catalog.era import Era
-from catalog.search import ToolIndex
+from catalog.search import EntryKind, Scope, ToolIndex
 from catalog.tools import Snapshot, Tool
 from server.backends.roles import Models, no_models
 from server.backends.sampling import Sampler
+from server.bank.finding import Finder, Findings
 from server.bank.noticing import ToolNotes
 from server.bank.patience import FOR_ALL, Patience
 from server.eras import known_eras, save_eras
@@ -26,7 +27,7 @@ from server.execution.options import RunOptions
 from server.execution.recording import Recorder
 from server.execution.spill import Redact, Spill
 from server.progress import Progress, ProgressListener
-from skills_store.skill import SkillState
+from skills_store.skill import Skill, SkillState
 from skills_store.store import Store
 from skills_store.workflow.model import Workflow
 
@@ -63,6 +64,7 @@ class Context:
     store_path: Path
     models: Models = field(default_factory=no_models)
     """By role; a client that lends its own is in there."""
+    finder: Finder = field(default_factory=Finder)
     spill: Spill | None = None
     principal: str = "local"
     memoise: bool = True
@@ -136,6 +138,15 @@ class Context:
         if self._seen.index is None or self._seen.indexed != tools:
             self._seen.index, self._seen.indexed = ToolIndex(tools), tools
         return self._seen.index
+
+    def findable_skills(self) -> list[Skill]:
+        """Return the skills a search may find: what is active, and what is kept as guidance."""
+        return [skill for skill in self.store.heads() if skill.state in ("active", "context_only")]
+
+    async def find(self, query: str, limit: int, kind: EntryKind, scope: Scope) -> Findings:
+        """Search the one index over known tools and findable skills."""
+        tools, skills = tuple(self.known()), self.findable_skills()
+        return await self.finder.find(query, limit, tools, skills, kind, scope)
 
     def episode(self, snapshot: Snapshot, effects: EffectTable | None = None) -> Episode:
         """Return a new episode over the shared connections."""

@@ -11,12 +11,13 @@ from pydantic import JsonValue
 from catalog.effect_profile import propose_effect
 from catalog.effects import EffectTable
 from catalog.result import CallFailure, CallOutcome
+from catalog.search import EVERYTHING, FoundEntry, Scope, tool_key
 from catalog.size import is_large
 from catalog.tools import Tool, ToolId
 from server.bank.context import Context
 from server.bank.patience import FOR_A_FIRST_LOOK, FOR_A_LOOK
 from server.bank.traces import keep_call
-from server.reports import EffectsReport, ToolEffect, ToolHit
+from server.reports import EffectsReport, ToolEffect, ToolHit, ToolsReport
 
 __all__ = [
     "TRACE_META_KEY",
@@ -35,25 +36,41 @@ TRACE_META_KEY = "io.skillbank/trace"
 UpstreamProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
-async def find_tools(query: str, limit: int, context: Context) -> list[ToolHit]:
+async def find_tools(query: str, limit: int, context: Context, scope: Scope = EVERYTHING) -> ToolsReport:
     """Return the tools of all configured servers that fit a query, best first.
 
     Servers whose tools are stored are not waited for.
+
+    Args:
+        query: what is wanted, in words; a long one is looked for part by part.
+        limit: most hits.
+        context: the bank.
+        scope: what the asking principal may know of.
     """
-    await context.snapshot(patience=FOR_A_LOOK if context.known() else FOR_A_FIRST_LOOK)
+    snapshot = await context.snapshot(patience=FOR_A_LOOK if context.known() else FOR_A_FIRST_LOOK)
+    tools = {tool_key(tool.id.server, tool.id.tool): tool for tool in snapshot}
+    findings = await context.find(query, limit, "tool", scope)
+    hits = [(tools[hit.entry.key], hit) for hit in findings.found.hits if hit.entry.key in tools]
     effects = context.effects
-    return [
-        ToolHit(
-            server=hit.tool.id.server,
-            tool=hit.tool.id.tool,
-            description=hit.tool.description,
-            score=hit.score,
-            input_schema=hit.tool.input_schema,
-            output_schema=hit.tool.output_schema,
-            effect=effects.effect(hit.tool.id),
-        )
-        for hit in context.tool_index().search(query, limit)
-    ]
+    return ToolsReport(
+        tools=tuple(_tool_hit(tool, hit, effects) for tool, hit in hits),
+        method=findings.found.method,
+        note=findings.note,
+    )
+
+
+def _tool_hit(tool: Tool, hit: FoundEntry, effects: EffectTable) -> ToolHit:
+    return ToolHit(
+        server=tool.id.server,
+        tool=tool.id.tool,
+        description=tool.description,
+        score=hit.score,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        effect=effects.effect(tool.id),
+        goal=hit.goal,
+        reasons=hit.reasons,
+    )
 
 
 async def call_tool(

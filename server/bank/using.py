@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from catalog.effects import Activity
 from catalog.schema import coerce
+from catalog.search import EVERYTHING, Scope
 from server.bank.context import Context
 from server.bank.drift import mark_stale_if_changed, missing_servers
 from server.bank.errors import SkillNotCallable
@@ -33,6 +34,8 @@ __all__ = [
 
 _ON_REQUEST: frozenset[SkillState] = frozenset({"active", "proposed", "context_only", "shadow"})
 """What a person may run by name; a client may only call what is active."""
+_POOL_PER_HIT = 4
+"""Skills whose meaning is compared for each hit that is wanted; uses and inputs then order them."""
 
 
 def require_skill(name: str, version: int | None, context: Context) -> Skill:
@@ -180,9 +183,24 @@ def list_skills(context: Context) -> SkillsReport:
     return SkillsReport(skills=tuple(skill_report(skill, context) for skill in context.store.heads()))
 
 
-def find_skills(query: str, limit: int, context: Context) -> SkillsReport:
-    """Return the active skills, and those kept as guidance, that fit a query, best first."""
-    usable = [skill for skill in context.store.heads() if skill.state in ("active", "context_only")]
+async def find_skills(query: str, limit: int, context: Context, scope: Scope = EVERYTHING) -> SkillsReport:
+    """Return the active skills, and those kept as guidance, that fit a query, best first.
+
+    Args:
+        query: the task in words.
+        limit: most hits.
+        context: the bank.
+        scope: what the asking principal may know of.
+    """
+    usable = [
+        skill for skill in context.findable_skills() if scope.skills is None or skill.name in scope.skills
+    ]
     uses = {skill.name: context.store.use_counts(skill.name) for skill in usable}
-    hits = SkillIndex(usable, uses).search(query, limit)
-    return SkillsReport(skills=tuple(skill_report(h.skill, context, h.score, h.reasons) for h in hits))
+    findings = await context.find(query, _POOL_PER_HIT * limit, "skill", scope)
+    near = {hit.entry.owner: hit.near for hit in findings.found.hits if hit.near is not None}
+    hits = SkillIndex(usable, uses).search(query, limit, near)
+    return SkillsReport(
+        skills=tuple(skill_report(h.skill, context, h.score, h.reasons) for h in hits),
+        method=findings.found.method,
+        note=findings.note,
+    )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Spread", "percentile", "spread_of"]
+__all__ = ["Spread", "percentile", "resident_mb", "spread_of"]
 
 
 class Spread(BaseModel):
@@ -46,3 +48,9 @@ def percentile(values: Sequence[float], share: float) -> float:
     ordered = sorted(values)
     position = -int(-len(ordered) * share // 1)
     return ordered[position - 1]
+
+
+def resident_mb() -> float:
+    """Return the megabytes of memory this process holds now; 0 where the system does not say."""
+    told = Path("/proc/self/statm")
+    return int(told.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6 if told.exists() else 0.0

@@ -1,7 +1,7 @@
 """One benchmark from its name to what is printed: the command `skillbank bench`.
 
-What is measured is `server.bench.repair_bench`, `relay_bench` and `planning_bench`; they are imported
-when they are wanted, since the command line imports this package for its errors.
+What is measured is `server.bench.repair_bench`, `relay_bench`, `search_bench` and `planning_bench`; they
+are imported when they are wanted, since the command line imports this package for its errors.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from server.bench.planning_tape import Tape
     from server.bench.relay_bench import RelayBenchReport
     from server.bench.repair_report import RepairBenchReport
+    from server.bench.search_report import SearchBenchReport
 
 __all__ = ["BENCHMARKS", "render_relay_report", "run_bench", "write_table"]
 
-BENCHMARKS = ("repair", "relay", "planning")
+BENCHMARKS = ("repair", "relay", "search", "planning")
 
 
 async def run_bench(
@@ -47,7 +48,7 @@ async def run_bench(
         name: one of `BENCHMARKS`.
         quick: a size that ends within a minute.
         as_json: print the report as JSON instead of a table.
-        tasks: a file of others' cases, for `repair`.
+        tasks: a file of others' cases, for `repair`; rows of MedCalc-Bench, for `search`.
         config: the servers those cases call; None: the demo's servers.
         write: a Markdown file whose table of this benchmark is replaced.
         model: for `planning`, who plans: a model as configurations name it, or `recorded:FILE`; None:
@@ -66,6 +67,8 @@ async def run_bench(
             report = await _relay(quick)
         case "planning":
             report = await _planning(quick, model, tape, settings or read_settings())
+        case "search":
+            report = await _search(quick, tasks)
         case _:
             raise BenchError(f"no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
     table = _rendered(report)
@@ -139,14 +142,26 @@ async def _tape(path: Path | None, live: Backend) -> Tape:
     return kept
 
 
+async def _search(quick: bool, tasks: Path | None) -> SearchBenchReport:
+    from dataclasses import replace
+
+    from server.bench.search_bench import SearchOptions, quick_search_options, run_search_bench
+
+    options = quick_search_options() if quick else SearchOptions()
+    return await run_search_bench(replace(options, medcalc=tasks, listener=_show))
+
+
 def _show(progress: Progress) -> None:
     if progress.stage == "bench":
         print(progress.message, file=sys.stderr)
 
 
-def _rendered(report: RepairBenchReport | RelayBenchReport | PlanningBenchReport) -> str:
+def _rendered(
+    report: RepairBenchReport | RelayBenchReport | SearchBenchReport | PlanningBenchReport,
+) -> str:
     from server.bench.planning_report import render_planning_report
     from server.bench.repair_report import render_repair_report
+    from server.bench.search_report import render_search_report
 
     match report.bench:
         case "repair":
@@ -155,6 +170,8 @@ def _rendered(report: RepairBenchReport | RelayBenchReport | PlanningBenchReport
             return render_relay_report(report)
         case "planning":
             return render_planning_report(report)
+        case "search":
+            return render_search_report(report)
 
 
 def render_relay_report(report: RelayBenchReport) -> str:

@@ -106,10 +106,11 @@ def bench(
     model: str | None,
     tape: Path | None,
 ) -> int:
-    """Measure the bank on real tool servers and print the numbers: NAME is repair, relay or planning.
+    """Measure the bank and print the numbers: NAME is repair, relay, search or planning.
 
-    The demo's servers are used; with --tasks those of --config where it is given. planning measures
-    a model's plans, asked for in three ways; without --model it replays recorded answers.
+    repair, relay and planning use the demo's servers; with --tasks those of --config where it is given.
+    search needs no server; --tasks adds rows of MedCalc-Bench. planning measures a model's plans, asked
+    for in three ways; without --model it replays recorded answers.
 
     \b
     Examples:

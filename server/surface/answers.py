@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import get_args
 
+from catalog.search import SearchMethod
 from catalog.tools import JsonSchema
 from skills_store.skill import SkillState
 from skills_store.trace import Status
@@ -34,6 +35,11 @@ def _answer(properties: JsonSchema, required: list[str]) -> JsonSchema:
         "additionalProperties": True,
     }
 
+
+_SEARCHED: JsonSchema = {
+    "method": _or_null({"type": "string", "enum": [*get_args(SearchMethod)]}, "What was compared."),
+    "note": {**_TEXT, "description": "Why only words were compared."},
+}
 
 _STATUS: JsonSchema = {"type": "string", "enum": [*get_args(Status)]}
 _STATE: JsonSchema = {"type": "string", "enum": [*get_args(SkillState)]}
@@ -101,7 +107,8 @@ SKILLS: JsonSchema = _answer(
                 },
                 ["name", "version", "state"],
             ),
-        }
+        },
+        **_SEARCHED,
     },
     ["skills"],
 )
@@ -137,14 +144,17 @@ TOOLS: JsonSchema = _answer(
                     "score": _SECONDS,
                     "input_schema": _OBJECT,
                     "output_schema": _or_null(_OBJECT, "Null where the server declares none."),
+                    "goal": _or_null(_TEXT, "The part of a long query that it was found for."),
+                    "reasons": _STRINGS,
                 },
                 ["server", "tool", "input_schema"],
             ),
-        }
+        },
+        **_SEARCHED,
     },
     ["tools"],
 )
-"""`{"tools": [ToolHit, …]}`."""
+"""`ToolsReport`."""
 
 NOTED: JsonSchema = _answer({"trace": _TEXT, "passed": {"type": "boolean"}}, ["trace", "passed"])
 """What was recorded of an outcome."""

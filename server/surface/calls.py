@@ -112,8 +112,7 @@ async def _answer_builtin(
         case FindSkills(query=query, limit=limit):
             return data_result((await bank.find_skills(query, limit)).model_dump(mode="json"))
         case FindTools(query=query, limit=limit):
-            hits = await bank.find_tools(query, limit)
-            return data_result({"tools": [hit.model_dump(mode="json") for hit in hits]})
+            return data_result((await bank.find_tools(query, limit)).model_dump(mode="json"))
         case CallTool(id=tool):
             return relayed_result(tool, await bank.call_tool(tool, arguments.arguments, attendance.relay))
         case ReportOutcome(trace_id=trace_id, passed=passed, detail=detail):

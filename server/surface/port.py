@@ -16,7 +16,7 @@ from server.backends.sampling import Sampler
 from server.bank.relaying import TRACE_META_KEY, UpstreamProgress
 from server.execution.consent import Consent
 from server.progress import ProgressListener
-from server.reports import RepairReport, RunReport, ServerReport, ServerTool, SkillsReport, ToolHit
+from server.reports import RepairReport, RunReport, ServerReport, ServerTool, SkillsReport, ToolsReport
 from server.requests import RepairRequest, SolveRequest
 from server.verification import Checks
 from skills_store.skill import Skill
@@ -116,7 +116,7 @@ class BankPort(Protocol):
         """
         ...
 
-    async def find_tools(self, query: str, limit: int) -> list[ToolHit]:
+    async def find_tools(self, query: str, limit: int) -> ToolsReport:
         """Return the upstream tools that fit a query, best first."""
         ...
 

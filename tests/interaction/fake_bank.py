@@ -31,6 +31,7 @@ from server.reports import (
     SkillReport,
     SkillsReport,
     ToolHit,
+    ToolsReport,
 )
 from server.requests import RepairRequest, SolveRequest
 from server.surface import TRACE_META_KEY, BankPort, serve_http, serve_stdio
@@ -223,9 +224,9 @@ class FakeBank:
             raise UnknownSkill(f"no skill {name!r}")
         return self.skills[name]
 
-    async def find_tools(self, query: str, limit: int) -> list[ToolHit]:
+    async def find_tools(self, query: str, limit: int) -> ToolsReport:
         hit = ToolHit(server="math", tool=query, description="", score=1.0, input_schema={"type": "object"})
-        return [hit][:limit]
+        return ToolsReport(tools=(hit,)[:limit], method="lexical", note="words alone")
 
     async def call_tool(
         self, tool: ToolId, arguments: Mapping[str, JsonValue], progress: UpstreamProgress | None = None

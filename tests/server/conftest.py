@@ -18,6 +18,7 @@ from catalog.effects import Effect, EffectTable, Reset
 from catalog.testing import Reply, ScriptedServer, ScriptedTool, open_test_connections
 from catalog.tools import ToolId
 from server.bank import Bank, Context
+from server.bank.finding import Finder
 from server.execution.consent import Consent, NoConsent
 from server.execution.spill import Spill
 from server.progress import Progress
@@ -179,6 +180,7 @@ def open_desk(tmp_path: Path) -> OpenDesk:
         configured: tuple[str, ...] | None = None,
         store: Any = None,
         timeout_seconds: float = 10.0,
+        finder: Finder | None = None,
     ) -> AsyncGenerator[Desk]:
         makers = {"units": units, "calculator": calculator, "hashes": hashes, "notes": notes, "clock": clock}
         offered = servers or {name: ScriptedServer(make) for name, make in makers.items()}
@@ -205,6 +207,7 @@ def open_desk(tmp_path: Path) -> OpenDesk:
                     config_path=tmp_path / "config.json",
                     store_path=tmp_path / "store.db",
                     spill=Spill(tmp_path / "values"),
+                    finder=finder or Finder(),
                 )
                 yield Desk(Bank(context), context, offered, progress)
         if store is None:

@@ -21,7 +21,7 @@ TRACE = "io.skillbank/trace"
 async def test_tools_are_found_over_the_whole_catalog(open_desk):
     async with open_desk() as desk:
         hits = {
-            query: (await desk.bank.find_tools(query, 3))[0]
+            query: (await desk.bank.find_tools(query, 3)).tools[0]
             for query in ("convert a length", "hash of a text", "save a note")
         }
     found = {query: f"{hit.server}/{hit.tool}" for query, hit in hits.items()}
@@ -38,7 +38,7 @@ async def test_tools_of_a_server_that_is_away_are_found_as_last_seen(open_desk):
     async with open_desk() as desk:
         await desk.bank.find_tools("note", 3)
     async with open_desk({"notes": ScriptedServer(_refuses)}, configured=("notes",)) as later:
-        hits = await later.bank.find_tools("save a note", 3)
+        hits = (await later.bank.find_tools("save a note", 3)).tools
     assert (hits[0].server, hits[0].tool) == ("notes", "save_note")
 
 
@@ -46,14 +46,16 @@ async def test_tools_of_a_server_that_left_the_configuration_are_not_found(open_
     async with open_desk() as desk:
         await desk.bank.find_tools("note", 3)
     async with open_desk(configured=("units",)) as later:
-        assert {hit.server for hit in await later.bank.find_tools("save a note convert", 9)} <= {"units"}
+        assert {hit.server for hit in (await later.bank.find_tools("save a note convert", 9)).tools} <= {
+            "units"
+        }
 
 
 async def test_a_changed_list_of_tools_is_found_at_once(open_desk):
     async with open_desk() as desk:
         await desk.bank.find_tools("note", 3)
         await desk.change("notes", [ScriptedTool("burn_papers", [{"x": 1}], description="Burn all papers.")])
-        hits = await desk.bank.find_tools("burn papers", 3)
+        hits = (await desk.bank.find_tools("burn papers", 3)).tools
         stored = desk.store.snapshot()
     assert (hits[0].server, hits[0].tool) == ("notes", "burn_papers")
     assert [tool.id.tool for tool in stored.of_server("notes")] == ["burn_papers"]

@@ -68,7 +68,7 @@ def test_add_asks_a_person_once(cli, monkeypatch, answer, kept):
 
 
 @pytest.mark.usefixtures("clock")
-def test_add_takes_classes_from_a_file(cli, clock):
+def test_add_takes_classes_from_a_file(cli):
     given = cli.file("e.json", {"effects": {"clock": {"list_*": "pure"}}, "reset": {"clock": "process"}})
     ran = cli("add", "clock", "--effects", given, "--json", *ADD[2:])
     assert cli.document["skillbank"] == {

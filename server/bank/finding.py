@@ -1,0 +1,147 @@
+"""Search over tools and skills for a server that answers meanwhile.
+
+Vectors are made by a thread of their own, since embedding thousands of texts takes minutes;
+until they are there words alone decide, and the answer says so. A second process finds them on
+disk.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from anyio import to_thread
+
+from catalog.embeddings import Embedder, EmbeddingsUnavailable, Stopped, make_vectors
+from catalog.search import EVERYTHING, EntryKind, Found, Scope, SearchIndex, tool_entries
+from catalog.tools import Tool
+from skills_store.retrieval import skill_entry
+from skills_store.skill import Skill
+
+__all__ = ["Finder", "Findings"]
+
+_RETRY_SECONDS = 60.0
+"""How long after vectors could not be made it is tried again, the entries being the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found, and why words alone were compared, empty when meanings were too."""
+
+    found: Found
+    note: str
+
+
+class Finder:
+    """The index over everything that can be called, kept up to date with what it is asked about."""
+
+    def __init__(
+        self,
+        open_embedder: Callable[[], Embedder] | None = None,
+        folder: Path | None = None,
+        patience_seconds: float = 2.0,
+    ) -> None:
+        """Prepare a search; nothing is loaded before the first one.
+
+        Args:
+            open_embedder: loads what makes vectors, in a thread; None: words alone.
+            folder: where vectors are kept.
+            patience_seconds: how long a search waits for vectors that are being made.
+        """
+        self._open_embedder = open_embedder if folder is not None else None
+        self._folder = folder or Path()
+        self._patience = patience_seconds
+        self._lock = threading.Lock()
+        self._index = SearchIndex()
+        self._known: tuple[tuple[Tool, ...], tuple[Skill, ...]] = ((), ())
+        self._embedder: Embedder | None = None
+        self._note = "" if self._open_embedder else "no model for embeddings is configured"
+        self._settled = threading.Event()
+        self._closed = threading.Event()
+        self._maker: threading.Thread | None = None
+        self._started = -_RETRY_SECONDS
+        """Monotonic seconds at which the making of vectors began last."""
+
+    async def find(
+        self,
+        query: str,
+        limit: int,
+        tools: Sequence[Tool],
+        skills: Sequence[Skill],
+        kind: EntryKind | None = None,
+        scope: Scope = EVERYTHING,
+    ) -> Findings:
+        """Return what fits a query best among these tools and skills."""
+        await to_thread.run_sync(self._keep_up, tuple(tools), tuple(skills))
+        patience = max(0.0, self._started + self._patience - time.monotonic())
+        await to_thread.run_sync(self._settled.wait, patience, abandon_on_cancel=True)
+        return await to_thread.run_sync(partial(self._find, query, limit, kind, scope))
+
+    def close(self) -> None:
+        """End what is being embedded; nothing of it is kept."""
+        self._closed.set()
+
+    def _keep_up(self, tools: tuple[Tool, ...], skills: tuple[Skill, ...]) -> None:
+        """Make these the entries, and have vectors made where they are due."""
+        with self._lock:
+            is_new = (tools, skills) != self._known
+            if is_new:
+                self._index.update([*tool_entries(tools), *map(skill_entry, skills)])
+                self._known = (tools, skills)
+            if self._open_embedder is None or self._index.understands:
+                self._settled.set()
+            elif self._is_due(is_new):
+                self._settled.clear()
+                self._note = "embeddings are being made"
+                self._started = time.monotonic()
+                self._maker = threading.Thread(target=self._make, name="skillbank-vectors", daemon=True)
+                self._maker.start()
+
+    def _is_due(self, is_new: bool) -> bool:
+        if self._maker is not None and self._maker.is_alive():
+            return False
+        return is_new or time.monotonic() - self._started >= _RETRY_SECONDS
+
+    def _make(self) -> None:
+        """Make vectors until those of the entries as they are now are there, or it cannot be done."""
+        try:
+            embedder = self._embedder = self._embedder or self._opened()
+            while not self._closed.is_set():
+                with self._lock:
+                    texts = self._index.texts
+                vectors = make_vectors(self._folder, embedder, texts, self._on_progress)
+                with self._lock:
+                    if self._index.texts == texts:
+                        self._index.understand(vectors)
+                        self._note = ""
+                        return
+        except EmbeddingsUnavailable as reason:
+            self._note = str(reason)
+        except OSError as error:
+            self._note = f"vectors cannot be kept in {self._folder}: {error.strerror}"
+        except Stopped:
+            self._note = "embedding was ended"
+        finally:
+            self._settled.set()
+
+    def _opened(self) -> Embedder:
+        if self._open_embedder is None:
+            raise EmbeddingsUnavailable("no model for embeddings is configured")
+        return self._open_embedder()
+
+    def _on_progress(self, done: int, of: int) -> bool:
+        self._note = f"embeddings are being made: {done} of {of} texts"
+        return not self._closed.is_set()
+
+    def _find(self, query: str, limit: int, kind: EntryKind | None, scope: Scope) -> Findings:
+        with self._lock:
+            embedder = self._embedder if self._index.understands else None
+            try:
+                found = self._index.search(query, limit, kind=kind, scope=scope, embedder=embedder)
+            except EmbeddingsUnavailable as reason:
+                return Findings(self._index.search(query, limit, kind=kind, scope=scope), str(reason))
+        return Findings(found, "" if found.method == "embeddings" else self._note)
