@@ -26,7 +26,10 @@ if [ "$1" = install ]; then
   exec sleep 3600
 fi
 """
-_EMPTY_PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[]/Count 0>>endobj\n"
+_DRAWING = '<mxfile><diagram id="a" name="first"><mxGraphModel><root/></mxGraphModel></diagram></mxfile>'
+_EMPTY_PDF = (
+    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[]/Count 0>>endobj\n"
+)
 
 
 class _Data(BaseModel):
@@ -106,6 +109,7 @@ def furnish(folder: Path) -> None:
     for name in ("notes.txt", "notes.md"):
         (folder / name).write_text("# notes\nplain words\n", encoding="utf-8")
     (folder / "page.html").write_text("<html><body><p>plain words</p></body></html>", encoding="utf-8")
+    (folder / "page.drawio").write_text(_DRAWING, encoding="utf-8")
     (folder / "todo.txt").touch()
     (folder / "empty.pdf").write_bytes(_EMPTY_PDF)
     for name, script in (("node", "#!/bin/sh\necho v20.0.0\n"), ("npm", _STUCK_NPM)):

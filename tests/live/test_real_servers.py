@@ -40,7 +40,7 @@ usable = [server for server in KNOWN.servers if server.unusable is None]
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *_: object) -> None:
         """Say nothing."""
 
 
