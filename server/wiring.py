@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from catalog.config import Config, secrets_of
 from catalog.connections import open_connections
 from server.bank import Bank, Context
+from server.bank.afterwards import Afterwards
 from server.execution.consent import Consent, NoConsent
 from server.execution.spill import Spill
 from server.progress import ProgressListener, ignore_progress
@@ -44,7 +45,11 @@ async def open_bank(
     config = settings.load_config()
     store = open_sqlite_store(settings.store_path)
     try:
-        async with open_connections(config, environment=settings.environment) as connections:
+        afterwards = Afterwards()
+        async with (
+            open_connections(config, environment=settings.environment) as connections,
+            afterwards.attended(),
+        ):
             yield Bank(
                 Context(
                     config=config,
@@ -58,6 +63,7 @@ async def open_bank(
                     store_path=settings.store_path,
                     spill=Spill(settings.store_path.with_suffix(".values")),
                     memoise=memoise,
+                    afterwards=afterwards,
                 )
             )
     finally:

@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import anyio
+
 from catalog.config import Config
 from catalog.connections import Connections
 from catalog.effects import EffectTable
 from catalog.search import ToolIndex
 from catalog.tools import Snapshot, Tool
+from server.bank.afterwards import Afterwards
 from server.execution.consent import Consent
 from server.execution.episode import Episode
 from server.execution.options import RunOptions
@@ -56,6 +59,8 @@ class Context:
     config_path: Path
     store_path: Path
     spill: Spill | None = None
+    afterwards: Afterwards = field(default_factory=Afterwards)
+    """What need not be done before an answer is given."""
     principal: str = "local"
     memoise: bool = True
     """Whether equal answers of free tools stand in for calls; off only to measure what that saves."""
@@ -65,17 +70,21 @@ class Context:
         """Return the context with a client's own consent and progress, where it has any."""
         return replace(self, consent=consent or self.consent, progress=progress or self.progress)
 
-    async def snapshot(self, servers: Iterable[str] | None = None) -> Snapshot:
+    async def snapshot(
+        self, servers: Iterable[str] | None = None, *, patience_seconds: float | None = None
+    ) -> Snapshot:
         """Connect to servers and return all tools that are known, those last stored included.
 
         Args:
             servers: the ones to connect to; None for all that are configured.
+            patience_seconds: how long to wait for them; they go on connecting. None: as long as each may.
         """
         wanted = frozenset(self.config.servers if servers is None else servers)
         wanted &= frozenset(self.config.servers)
         if missing := wanted - self._seen.listed:
             self.progress(Progress("connect", f"connecting to {', '.join(sorted(missing))}"))
-            await self.connections.snapshot(servers=missing)
+            with anyio.move_on_after(patience_seconds):
+                await self.connections.snapshot(servers=missing)
             self._seen.listed.update(name for name in missing if self.is_ready(name))
         self._save_tools(wanted)
         return self.known()

@@ -21,12 +21,18 @@ __all__ = ["TRACE_META_KEY", "UpstreamProgress", "call_tool", "doctor", "find_to
 TRACE_META_KEY = "io.skillbank/trace"
 """Key of the trace id in the `meta` of a relayed outcome."""
 
+_PATIENCE_SECONDS = 0.5
+
 UpstreamProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
 async def find_tools(query: str, limit: int, context: Context) -> list[ToolHit]:
-    """Return the tools of all configured servers that fit a query, best first."""
-    await context.snapshot()
+    """Return the tools of all configured servers that fit a query, best first.
+
+    Once any tools are known, servers that are slow to connect are not waited for: what they last
+    listed stands in.
+    """
+    await context.snapshot(patience_seconds=_PATIENCE_SECONDS if len(context.known()) else None)
     return [
         ToolHit(
             server=hit.tool.id.server,
@@ -44,13 +50,13 @@ async def find_tools(query: str, limit: int, context: Context) -> list[ToolHit]:
 async def call_tool(
     tool: ToolId, arguments: Mapping[str, JsonValue], progress: UpstreamProgress | None, context: Context
 ) -> CallOutcome:
-    """Relay one call and keep it as a trace of one step; the outcome's meta names the trace.
+    """Relay one call; the outcome's meta names the trace of one step that it will be kept as.
 
     A client's own call always runs: its approval governs (`CONTRACTS`, Effects).
     """
     outcome = await context.connections.call(tool, dict(arguments), progress=progress)
-    trace = keep_call(tool, dict(arguments), outcome, context)
-    return replace(outcome, meta={**outcome.meta, TRACE_META_KEY: trace.id})
+    trace_id = keep_call(tool, dict(arguments), outcome, context)
+    return replace(outcome, meta={**outcome.meta, TRACE_META_KEY: trace_id})
 
 
 async def doctor(context: Context) -> DoctorReport:

@@ -41,11 +41,16 @@ def shown_outputs(outputs: dict[str, JsonValue] | None, context: Context) -> dic
     return redacted
 
 
-def keep_call(tool: ToolId, arguments: dict[str, JsonValue], outcome: CallOutcome, context: Context) -> Trace:
-    """Keep a relayed call as a trace of one step, and return it."""
-    trace = _trace_of(_step(tool, arguments, outcome, context), outcome, context)
-    context.store.add_trace(trace)
-    return trace
+def keep_call(tool: ToolId, arguments: dict[str, JsonValue], outcome: CallOutcome, context: Context) -> str:
+    """Have a relayed call kept as a trace of one step, and return the id it will have."""
+    trace_id, started_at = uuid.uuid4().hex, context.clock() - outcome.seconds
+
+    def keep() -> None:
+        step = _step(tool, arguments, outcome, context)
+        context.store.add_trace(_trace_of(trace_id, started_at, step, outcome))
+
+    context.afterwards.do(keep)
+    return trace_id
 
 
 def _step(tool: ToolId, arguments: dict[str, JsonValue], outcome: CallOutcome, context: Context) -> Step:
@@ -75,9 +80,9 @@ def _kept(output: JsonValue, context: Context) -> dict[str, JsonValue]:
     return {"output": kept.value, "output_digest": kept.digest}
 
 
-def _trace_of(step: Step, outcome: CallOutcome, context: Context) -> Trace:
+def _trace_of(trace_id: str, started_at: float, step: Step, outcome: CallOutcome) -> Trace:
     return Trace(
-        id=uuid.uuid4().hex,
+        id=trace_id,
         workflow_hash="",
         inputs={},
         steps=(step,),
@@ -86,7 +91,7 @@ def _trace_of(step: Step, outcome: CallOutcome, context: Context) -> Trace:
         status="failed" if isinstance(outcome, CallFailure) else "succeeded",
         calls=1,
         seconds=outcome.seconds,
-        started_at=context.clock() - outcome.seconds,
+        started_at=started_at,
     )
 
 
@@ -96,6 +101,7 @@ def report_outcome(trace_id: str, passed: bool, detail: str, context: Context) -
     Raises:
         UnknownTrace: no run with this id is kept.
     """
+    context.afterwards.finish()
     if context.store.trace(trace_id) is None:
         raise UnknownTrace(
             f"no run {trace_id!r} is kept: use the trace id that came with its answer; old runs are dropped"

@@ -1,6 +1,6 @@
 """One benchmark from its name to what is printed: the command `skillbank bench`.
 
-What is measured is `server.bench.repair_bench` and `server.bench.relay_bench`; they are imported
+What is measured is `server.bench.repair_bench` and `server.bench.catalog_bench`; they are imported
 when they are wanted, since the command line imports this package for its errors.
 """
 
@@ -14,12 +14,12 @@ from server.bench.errors import BenchError
 from server.progress import Progress
 
 if TYPE_CHECKING:
-    from server.bench.relay_bench import RelayBenchReport
+    from server.bench.catalog_report import CatalogBenchReport
     from server.bench.repair_report import RepairBenchReport
 
-__all__ = ["BENCHMARKS", "render_relay_report", "run_bench", "write_table"]
+__all__ = ["BENCHMARKS", "run_bench", "write_table"]
 
-BENCHMARKS = ("repair", "relay")
+BENCHMARKS = ("repair", "catalog")
 
 
 async def run_bench(
@@ -47,8 +47,8 @@ async def run_bench(
     match name:
         case "repair":
             report = await _repair(quick, tasks, config)
-        case "relay":
-            report = await _relay(quick)
+        case "catalog":
+            report = await _catalog(quick)
         case _:
             raise BenchError(f"no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
     table = _rendered(report)
@@ -71,10 +71,11 @@ async def _repair(quick: bool, tasks: Path | None, config: Path | None) -> Repai
     return await run_repair_bench(options, open_bank)
 
 
-async def _relay(quick: bool) -> RelayBenchReport:
-    from server.bench.relay_bench import RelayOptions, run_relay_bench
+async def _catalog(quick: bool) -> CatalogBenchReport:
+    from server.bench.catalog_bench import CatalogOptions, quick_catalog_options, run_catalog_bench
 
-    return await run_relay_bench(RelayOptions(calls=200) if quick else RelayOptions())
+    options = quick_catalog_options(_show) if quick else CatalogOptions(listener=_show)
+    return await run_catalog_bench(options)
 
 
 def _show(progress: Progress) -> None:
@@ -82,37 +83,15 @@ def _show(progress: Progress) -> None:
         print(progress.message, file=sys.stderr)
 
 
-def _rendered(report: RepairBenchReport | RelayBenchReport) -> str:
+def _rendered(report: RepairBenchReport | CatalogBenchReport) -> str:
+    from server.bench.catalog_report import render_catalog_report
     from server.bench.repair_report import render_repair_report
 
     match report.bench:
         case "repair":
             return render_repair_report(report)
-        case "relay":
-            return render_relay_report(report)
-
-
-def render_relay_report(report: RelayBenchReport) -> str:
-    """Return the report as Markdown that reads well on a terminal too."""
-    ways = {
-        "no relay": report.direct_ms,
-        "bare SDK relay": report.bare_ms,
-        "skillbank `call_tool`": report.skillbank_ms,
-    }
-    rows = [
-        f"| {name:<21} | {way.median:.2f} | {way.p95:.2f} | {way.max:.1f} |" for name, way in ways.items()
-    ]
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(report.versions.items()))
-    lines = [
-        "| one call, ms          | p50 | p95 | max |",
-        "|---|---:|---:|---:|",
-        *rows,
-        "",
-        f"- {report.calls} calls each way, interleaved; upstream: {report.upstream}; {versions}",
-        f"- skillbank over the bare relay: {report.ratio_median:.2f} times at p50,"
-        f" {report.ratio_p95:.2f} times at p95",
-    ]
-    return "\n".join(lines) + "\n"
+        case "catalog":
+            return render_catalog_report(report)
 
 
 def write_table(path: Path, name: str, table: str) -> None:

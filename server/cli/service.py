@@ -85,13 +85,15 @@ def demo(session: Session, *, keep: Path | None, story: str | None) -> int:
 )
 @session_command
 def bench(session: Session, *, name: str, quick: bool, tasks: Path | None, write: Path | None) -> int:
-    """Measure the bank on real tool servers and print the numbers: NAME is repair or relay.
+    """Measure the bank on real tool servers and print the numbers: NAME is repair or catalog.
 
-    The demo's servers are used; with --tasks those of --config where it is given.
+    repair breaks workflows on the demo's servers, or with --tasks on those of --config where it is given.
+    catalog measures what relaying costs, how soon it starts, and what it leaves behind.
 
     \b
     Examples:
       skillbank bench repair --quick
+      skillbank bench catalog --quick
       skillbank bench repair --tasks mine.json --config mine-servers.json --json
     """
     settings = session.settings
