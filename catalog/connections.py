@@ -129,6 +129,7 @@ class Connections:
         }
         self._spares = _Spares(enabled=spares)
         self._isolated: set[Connection] = set()
+        self._beginning: set[str] = set()
 
     async def snapshot(self, servers: Iterable[str] | None = None) -> Snapshot:
         """Connect to upstreams, each within its own time, and return all tools there are.
@@ -145,6 +146,18 @@ class Connections:
                 if wanted is None or name in wanted:
                     group.start_soon(_start_within, connection, slots)
         return self.known
+
+    def begin(self, servers: Iterable[str]) -> None:
+        """Connect to upstreams in the background, one after the other, so that calls are not slowed down."""
+        wanted = [name for name in servers if name in self._shared and name not in self._beginning]
+        self._beginning.update(wanted)
+        self._group.start_soon(self._connect_each, wanted)
+
+    async def _connect_each(self, servers: Iterable[str]) -> None:
+        for name in servers:
+            with anyio.move_on_after(_SLOT_SECONDS):
+                await self._shared[name].ready()
+            self._beginning.discard(name)
 
     @property
     def known(self) -> Snapshot:

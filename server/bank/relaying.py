@@ -21,7 +21,7 @@ __all__ = ["TRACE_META_KEY", "UpstreamProgress", "call_tool", "doctor", "find_to
 TRACE_META_KEY = "io.skillbank/trace"
 """Key of the trace id in the `meta` of a relayed outcome."""
 
-_PATIENCE_SECONDS = 0.5
+_PATIENCE_SECONDS = 0.3
 
 UpstreamProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
@@ -29,10 +29,15 @@ UpstreamProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 async def find_tools(query: str, limit: int, context: Context) -> list[ToolHit]:
     """Return the tools of all configured servers that fit a query, best first.
 
-    Once any tools are known, servers that are slow to connect are not waited for: what they last
-    listed stands in.
+    Servers whose tools are known are not waited for, and while those are most, others not for long:
+    what was last listed stands in, and they connect after the answer.
     """
-    await context.snapshot(patience_seconds=_PATIENCE_SECONDS if len(context.known()) else None)
+    known = context.known().servers
+    unseen = frozenset(context.config.servers) - known
+    ready = frozenset(server for server in known if context.is_ready(server))
+    patience = _PATIENCE_SECONDS if len(unseen) < len(known) else None
+    await context.snapshot(unseen | ready, patience_seconds=patience)
+    context.connections.begin(sorted(known - ready))
     return [
         ToolHit(
             server=hit.tool.id.server,

@@ -10,9 +10,10 @@ import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 
 from mcp import Client
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, JsonValue
 
 from server.bench.bare_relay import ECHO_COMMAND
 from server.bench.errors import BenchError
@@ -101,6 +102,6 @@ async def _check_listed(client: Client) -> None:
 
 async def _check_found(client: Client) -> None:
     answer = await client.call_tool("find_tools", {"query": "return the text it is given"})
-    hits = (answer.structured_content or {}).get("tools", [])
-    if answer.is_error or not hits:
+    found = cast("dict[str, JsonValue]", answer.structured_content or {})
+    if answer.is_error or not found.get("tools"):
         raise BenchError(f"no tool of a live server is found: {answer.content}")

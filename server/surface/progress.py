@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 
 import anyio
 
@@ -35,7 +34,7 @@ class ProgressFeed:
         self._done = 0.0
         self._latest: Progress | None = None
         self._changed = anyio.Event()
-        self._begin: Callable[[], None] | None = None
+        self._begin: Callable[[], object] | None = None
         """Starts what sends to the attached request; None while it runs or none is attached."""
 
     def __call__(self, progress: Progress, /) -> None:
@@ -50,7 +49,7 @@ class ProgressFeed:
     async def attached(self, report: Report) -> AsyncGenerator[None]:
         """Send what comes to this request as long as the context lasts, the last moment included."""
         async with anyio.create_task_group() as sending:
-            self._begin = partial(sending.start_soon, self._send_all, report)
+            self._begin = lambda: sending.start_soon(self._send_all, report)
             if self._latest is not None:
                 self(self._latest)
             try:

@@ -110,6 +110,23 @@ async def test_a_stuck_server_delays_no_other() -> None:
         group.cancel_scope.cancel()
 
 
+async def test_connecting_in_the_background_comes_to_each_past_one_that_cannot(tmp_path: Path) -> None:
+    scenario = {"tools": [{"name": "echo"}]}
+    specs = [scenario_server(name, tmp_path, scenario) for name in ("first", "last")]
+    missing = ServerSpec("missing", command="/no/such/program")
+    async with opened(specs[0], missing, specs[1]) as connections:
+        connections.begin(["first", "missing", "unknown", "last"])
+        connections.begin(["first"])
+        last = connections.connection("last")
+        assert last is not None
+        while last.status != "ready":
+            await anyio.lowlevel.checkpoint()
+        assert connections.known.servers == {"first", "last"}
+        first = connections.connection("first")
+        assert first is not None
+        assert first.generation == 1
+
+
 async def test_a_hanging_call_leaves_other_servers_alone() -> None:
     async with (
         opened(defective("hung", "hangs"), defective("good", "none")) as connections,
