@@ -43,7 +43,7 @@ def quick_catalog_options(listener: ProgressListener = ignore_progress) -> Catal
         starts=2,
         isolation_turns=2,
         memory_cycles=1_000,
-        connect_cycles=30,
+        connect_cycles=15,
         quick=True,
         listener=listener,
     )

@@ -126,6 +126,8 @@ def _remarks(report: CatalogBenchReport) -> Iterable[str]:
         f" {report.readiness.listed_seconds.count} starts"
         + ("; --quick: a smaller size than the targets are stated for" if report.quick else "")
     )
+    if (least := report.relay.bare_added_over_fastmcp) is not None:
+        yield f"- the bare SDK relay itself adds {least:.2f} times what FastMCP's proxy adds"
     if (memory := report.memory) is not None:
         yield (
             f"- memory: {memory.settled_mb:.1f} MB after a quarter of the cycles,"

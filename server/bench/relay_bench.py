@@ -57,10 +57,18 @@ class RelayMeasure(BaseModel):
     @property
     def added_over_fastmcp(self) -> float | None:
         """Time added to no relay over the time that FastMCP's proxy adds, at the median."""
+        return self._added_over_fastmcp(self.skillbank_ms)
+
+    @property
+    def bare_added_over_fastmcp(self) -> float | None:
+        """The same for the bare relay: less cannot be had from the SDK."""
+        return self._added_over_fastmcp(self.bare_ms)
+
+    def _added_over_fastmcp(self, way: Spread) -> float | None:
         if self.fastmcp_ms is None:
             return None
         added = self.fastmcp_ms.median - self.direct_ms.median
-        return (self.skillbank_ms.median - self.direct_ms.median) / added if added > 0 else None
+        return (way.median - self.direct_ms.median) / added if added > 0 else None
 
 
 async def measure_relay(calls: int, warm_up: int = 50) -> RelayMeasure:

@@ -81,6 +81,7 @@ def test_the_table_shows_number_target_and_verdict():
     assert ["skillbank `call_tool`", "2.50", "2.50", "2.5"] in rows
     assert "smaller size" in table
     assert "3 of 9 abandoned half-way" in table
+    assert "the bare SDK relay itself adds 0.25 times" in table
 
 
 def test_the_report_survives_its_own_json():
