@@ -13,6 +13,7 @@ from catalog.secret_store import NoticedSecrets
 from catalog.tokens import login_secrets
 from server.backends.roles import open_models
 from server.bank import Bank, Context
+from server.bank.afterwards import Afterwards
 from server.bank.finding import Finder
 from server.eras import known_eras
 from server.execution.consent import Consent, NoConsent
@@ -59,6 +60,7 @@ async def open_bank(
     finder = Finder(_embedder_of(config, settings), settings.store_path.with_suffix(".vectors"))
     try:
         eras = known_eras(store, config)
+        afterwards = Afterwards()
         async with (
             open_connections(config, environment=settings.environment, eras=eras) as connections,
             open_models(
@@ -67,6 +69,7 @@ async def open_bank(
                 serving=local_serving(host_of(settings)),
                 memory=settings.store_path.with_suffix(".models.json"),
             ) as models,
+            afterwards.attended(),
         ):
             yield Bank(
                 Context(
@@ -83,6 +86,7 @@ async def open_bank(
                     finder=finder,
                     spill=Spill(settings.store_path.with_suffix(".values")),
                     memoise=memoise,
+                    afterwards=afterwards,
                 )
             )
     finally:
@@ -91,7 +95,7 @@ async def open_bank(
 
 
 def _embedder_of(config: Config, settings: Settings) -> Callable[[], Embedder] | None:
-    """Return what opens the source of vectors: the configured one, else the model of the extra; None: words alone."""
+    """Return what opens the configured source of vectors, else that of the extra; None: words alone."""
     spec = config.models.get("embeddings")
     if spec is None:
         return open_minilm

@@ -1,4 +1,4 @@
-"""Fixtures that every test may use."""
+"""Fixtures that every test may use, and what runs only when it is asked for."""
 
 from __future__ import annotations
 
@@ -18,3 +18,13 @@ os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"  # never 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip the large live suite unless its mark is asked for by name."""
+    if "live_servers" in config.option.markexpr:
+        return
+    unasked = pytest.mark.skip(reason="installs 40 servers from the registries; run it: -m live_servers")
+    for item in items:
+        if "live_servers" in item.keywords:
+            item.add_marker(unasked)

@@ -17,6 +17,7 @@ from catalog.search import EntryKind, Scope, ToolIndex
 from catalog.tools import Snapshot, Tool
 from server.backends.roles import Models, no_models
 from server.backends.sampling import Sampler
+from server.bank.afterwards import Afterwards
 from server.bank.finding import Finder, Findings
 from server.bank.noticing import ToolNotes
 from server.bank.patience import FOR_ALL, Patience
@@ -66,6 +67,8 @@ class Context:
     """By role; a client that lends its own is in there."""
     finder: Finder = field(default_factory=Finder)
     spill: Spill | None = None
+    afterwards: Afterwards = field(default_factory=Afterwards)
+    """What need not be done before an answer is given."""
     principal: str = "local"
     memoise: bool = True
     """Whether equal answers of free tools stand in for calls; off only to measure what that saves."""

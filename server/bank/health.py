@@ -109,6 +109,7 @@ def _troubles(context: Context) -> dict[str, list[CallTrouble]]:
     """Return the faults of servers that the kept traces tell of, by server, the latest first."""
     found: dict[str, list[CallTrouble]] = {}
     called: set[str] = set()
+    context.afterwards.finish()
     for trace in context.store.traces(_TRACES_READ):
         for step in reversed(trace.steps):
             if step.tool is None or step.outcome not in ("succeeded", "failed") or step.from_memory:

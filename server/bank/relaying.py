@@ -33,6 +33,7 @@ __all__ = [
 TRACE_META_KEY = "io.skillbank/trace"
 """Key of the trace id in the `meta` of a relayed outcome."""
 
+
 UpstreamProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
@@ -76,21 +77,20 @@ def _tool_hit(tool: Tool, hit: FoundEntry, effects: EffectTable) -> ToolHit:
 async def call_tool(
     tool: ToolId, arguments: Mapping[str, JsonValue], progress: UpstreamProgress | None, context: Context
 ) -> CallOutcome:
-    """Relay one call and keep it as a trace of one step; the outcome's meta names the trace.
+    """Relay one call; the outcome's meta names the trace of one step that it will be kept as.
 
     A client's own call always runs: its approval governs (`CONTRACTS`, Effects). Of an answer over a
     megabyte the outcome holds what the trace does: digest, size and preview.
     """
     outcome = await context.connections.call(tool, dict(arguments), progress=progress)
     context.keep_seen([tool.server])
-    trace = await keep_call(tool, dict(arguments), outcome, context)
-    meta = {**outcome.meta, TRACE_META_KEY: trace.id}
-    if outcome.large_bytes is None:
+    kept = await keep_call(tool, dict(arguments), outcome, context)
+    meta = {**outcome.meta, TRACE_META_KEY: kept.trace_id}
+    if outcome.large_bytes is None or kept.step is None:
         return replace(outcome, meta=meta)
     if isinstance(outcome, CallFailure):
         return replace(outcome, content=[], structured=None, has_structured=False, meta=meta)
-    (step,) = trace.steps
-    shown = {"structured": step.output, "has_structured": True, "large_output": step.output}
+    shown = {"structured": kept.step.output, "has_structured": True, "large_output": kept.step.output}
     return replace(outcome, content=[], meta=meta, **shown)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 
 import anyio.to_thread
 from pydantic import JsonValue
 
+from catalog.effects import Effect
 from catalog.result import CallFailure, CallOutcome, CallSuccess
 from catalog.size import is_large
 from catalog.tools import ToolId
@@ -16,7 +18,7 @@ from server.execution.failures import Place, PlannedCall, faults_of
 from server.verification import Verdict
 from skills_store.trace import Step, Trace
 
-__all__ = ["judged_trace", "keep_call", "report_outcome", "shown_outputs"]
+__all__ = ["KeptCall", "judged_trace", "keep_call", "report_outcome", "shown_outputs"]
 
 
 def judged_trace(trace: Trace, verdict: Verdict, context: Context) -> Trace:
@@ -50,46 +52,75 @@ async def shown_outputs(
 
 async def keep_call(
     tool: ToolId, arguments: dict[str, JsonValue], outcome: CallOutcome, context: Context
-) -> Trace:
-    """Keep a relayed call as a trace of one step, and return it."""
-    trace = _trace_of(await _step(tool, arguments, outcome, context), outcome, context)
-    context.store.add_trace(trace)
-    return trace
+) -> KeptCall:
+    """Have a relayed call kept as a trace of one step, written a moment after its answer.
+
+    One whose values are large is made in a thread and written at once: its client is shown what the
+    trace holds.
+    """
+    call = _Relayed(uuid.uuid4().hex, tool, arguments, context.effects.effect(tool), context.clock())
+    if outcome.large_bytes is not None or is_large(arguments):
+        step = await anyio.to_thread.run_sync(_step, call, outcome, context)
+        context.store.add_trace(_trace_of(call, step, outcome))
+        return KeptCall(call.trace_id, step)
+
+    def keep() -> None:
+        context.store.add_trace(_trace_of(call, _step(call, outcome, context), outcome))
+
+    context.afterwards.do(keep)
+    return KeptCall(call.trace_id)
 
 
-async def _step(
-    tool: ToolId, arguments: dict[str, JsonValue], outcome: CallOutcome, context: Context
-) -> Step:
+@dataclass(frozen=True, slots=True)
+class KeptCall:
+    """A relayed call that is or will be kept. `step` is what the trace of a large one holds, else None."""
+
+    trace_id: str
+    step: Step | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Relayed:
+    """A relayed call that was answered."""
+
+    trace_id: str
+    tool: ToolId
+    arguments: dict[str, JsonValue]
+    effect: Effect
+    ended_at: float
+    """Unix seconds."""
+
+
+def _step(relayed: _Relayed, outcome: CallOutcome, context: Context) -> Step:
     recorder = context.recorder
     step = Step(
         node="call",
-        tool=tool,
-        arguments=await recorder.large_values(arguments),
+        tool=relayed.tool,
+        arguments=recorder.values(relayed.arguments),
         outcome="failed",
         seconds=outcome.seconds,
-        effect=context.effects.effect(tool),
+        effect=relayed.effect,
     )
     if isinstance(outcome, CallSuccess):
-        return step.model_copy(update={"outcome": "succeeded", **await _kept(outcome.output, context)})
-    connection = context.connections.connection(tool.server)
-    known = next((t for t in connection.tools if t.id == tool), None) if connection else None
-    call = PlannedCall(tool, known.input_schema if known else {}, arguments)
+        return step.model_copy(update={"outcome": "succeeded", **_kept(outcome.output, context)})
+    connection = context.connections.connection(relayed.tool.server)
+    known = next((t for t in connection.tools if t.id == relayed.tool), None) if connection else None
+    call = PlannedCall(relayed.tool, known.input_schema if known else {}, relayed.arguments)
     fault = recorder.fault(faults_of(outcome, call, Place("call", 0))[0])
-    content = await recorder.large_content(outcome.content)
-    return step.model_copy(update={"fault": fault, "content": content})
+    return step.model_copy(update={"fault": fault, "content": recorder.content(outcome.content)})
 
 
-async def _kept(output: JsonValue, context: Context) -> dict[str, JsonValue]:
+def _kept(output: JsonValue, context: Context) -> dict[str, JsonValue]:
     try:
-        kept = await context.recorder.large_value(output)
+        kept = context.recorder.value(output)
     except ValueError as error:  # lone surrogates: the client gets them, the store cannot hold them
         return {"output": f"(no JSON value: {error})"}
     return {"output": kept.value, "output_digest": kept.digest}
 
 
-def _trace_of(step: Step, outcome: CallOutcome, context: Context) -> Trace:
+def _trace_of(relayed: _Relayed, step: Step, outcome: CallOutcome) -> Trace:
     return Trace(
-        id=uuid.uuid4().hex,
+        id=relayed.trace_id,
         workflow_hash="",
         inputs={},
         steps=(step,),
@@ -98,7 +129,7 @@ def _trace_of(step: Step, outcome: CallOutcome, context: Context) -> Trace:
         status="failed" if isinstance(outcome, CallFailure) else "succeeded",
         calls=1,
         seconds=outcome.seconds,
-        started_at=context.clock() - outcome.seconds,
+        started_at=relayed.ended_at - outcome.seconds,
     )
 
 
@@ -108,6 +139,7 @@ def report_outcome(trace_id: str, passed: bool, detail: str, context: Context) -
     Raises:
         UnknownTrace: no run with this id is kept.
     """
+    context.afterwards.finish()
     if context.store.trace(trace_id) is None:
         raise UnknownTrace(
             f"no run {trace_id!r} is kept: use the trace id that came with its answer; old runs are dropped"

@@ -1,7 +1,8 @@
-"""The least that a relay can be: the SDK's low-level server in front, its client behind.
+"""What skillbank's relay is compared with, and the upstreams behind all of them.
 
-`python -m server.bench.bare_relay relay` is what `server.bench.relay_bench` compares skillbank
-with; `… echo` is the upstream that both relay to.
+`python -m server.bench.bare_relay relay` is the least that a relay can be: the SDK's low-level
+server in front, its client behind. `… echo` is the upstream that every relay leads to; `… stuck`
+never answers a call. FastMCP is no dependency, so its proxy is a program in text.
 """
 
 from __future__ import annotations
@@ -23,10 +24,22 @@ from mcp.types import (
     Tool,
 )
 
-__all__ = ["ECHO_COMMAND", "RELAY_COMMAND"]
+__all__ = ["ECHO_COMMAND", "FASTMCP_COMMAND", "RELAY_COMMAND", "STUCK_COMMAND"]
 
-ECHO_COMMAND: tuple[str, ...] = (sys.executable, "-m", "server.bench.bare_relay", "echo")
-RELAY_COMMAND: tuple[str, ...] = (sys.executable, "-m", "server.bench.bare_relay", "relay")
+Command = tuple[str, ...]
+
+ECHO_COMMAND: Command = (sys.executable, "-m", "server.bench.bare_relay", "echo")
+STUCK_COMMAND: Command = (sys.executable, "-m", "server.bench.bare_relay", "stuck")
+RELAY_COMMAND: Command = (sys.executable, "-m", "server.bench.bare_relay", "relay")
+
+_FASTMCP_PROGRAM = """\
+import sys
+from fastmcp.server import create_proxy
+command, *arguments = sys.argv[1:]
+upstream = {"mcpServers": {"echo": {"command": command, "args": arguments}}}
+create_proxy(upstream, name="proxy").run(show_banner=False, log_level="ERROR")
+"""
+FASTMCP_COMMAND: Command = (sys.executable, "-c", _FASTMCP_PROGRAM, *ECHO_COMMAND)
 
 _ECHO = Tool(
     name="echo",
@@ -44,6 +57,12 @@ async def _echo(ctx: ServerRequestContext, params: CallToolRequestParams) -> Cal
     del ctx
     text = str((params.arguments or {})["text"])
     return CallToolResult(content=[TextContent(type="text", text=text)])
+
+
+async def _never(ctx: ServerRequestContext, params: CallToolRequestParams) -> CallToolResult:
+    del ctx, params
+    await anyio.sleep_forever()
+    raise AssertionError("it slept for ever")
 
 
 @asynccontextmanager
@@ -65,11 +84,14 @@ async def _relay(ctx: ServerRequestContext[Client], params: CallToolRequestParam
 
 
 async def _serve(role: str) -> None:
-    echo = Server("echo", version="1", on_list_tools=_list_own, on_call_tool=_echo)
-    relay = Server(
-        "relay", version="1", lifespan=_upstream, on_list_tools=_list_upstream, on_call_tool=_relay
-    )
-    server = relay if role == "relay" else echo
+    servers = {
+        "echo": Server("echo", version="1", on_list_tools=_list_own, on_call_tool=_echo),
+        "stuck": Server("stuck", version="1", on_list_tools=_list_own, on_call_tool=_never),
+        "relay": Server(
+            "relay", version="1", lifespan=_upstream, on_list_tools=_list_upstream, on_call_tool=_relay
+        ),
+    }
+    server = servers[role]
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 

@@ -1,124 +1,129 @@
-"""What relaying one call costs: skillbank's `call_tool` against the least relay the SDK allows.
+"""What relaying one call costs: skillbank's `call_tool`, the least relay the SDK allows, FastMCP's proxy.
 
-Both stand between a stdio client and the same echo server (`server.bench.bare_relay`). Calls are
-interleaved in one run, so that what else the machine does falls on both.
+All stand between a stdio client and the same echo server (`server.bench.bare_relay`). Calls take
+turns in one run, so that what else the machine does falls on all.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
 
-from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult
 from pydantic import BaseModel, ConfigDict
 
-from server.bench.bare_relay import ECHO_COMMAND, RELAY_COMMAND
+from server.bench.bare_relay import ECHO_COMMAND, FASTMCP_COMMAND, RELAY_COMMAND
 from server.bench.errors import BenchError
 from server.bench.measures import Spread, spread_of
+from server.bench.serving import client_of, serve_command
 
-__all__ = ["RelayBenchReport", "RelayOptions", "run_relay_bench"]
+__all__ = ["RelayMeasure", "measure_relay"]
 
 _TEXT = "The quick brown fox jumps over the lazy dog."
-_CLI = "from server.cli import main; main()"
 
 Call = Callable[[], Awaitable[CallToolResult]]
 
 
-@dataclass(frozen=True, slots=True)
-class RelayOptions:
-    """How much is measured."""
-
-    calls: int = 1000
-    """Measured calls through each of the ways."""
-    warm_up: int = 50
-    """Calls through each before anything is measured."""
-
-
-class RelayBenchReport(BaseModel):
-    """Milliseconds per call, by way; the ratio is of medians, skillbank over the bare relay."""
+class RelayMeasure(BaseModel):
+    """Milliseconds per call, by way."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    bench: Literal["relay"] = "relay"
     calls: int
-    upstream: str = "an echo server of this package, over stdio"
+    """Of each way."""
     direct_ms: Spread
     """Client → upstream, no relay."""
     bare_ms: Spread
     """Client → bare relay → upstream."""
+    fastmcp_ms: Spread | None
+    """Client → FastMCP's proxy → upstream; None where FastMCP is not installed."""
     skillbank_ms: Spread
     """Client → `skillbank serve` → upstream."""
-    ratio_median: float
-    ratio_p95: float
-    versions: dict[str, str]
+
+    @property
+    def ratio_median(self) -> float:
+        """Latency over that of the bare relay, at the median."""
+        return self.skillbank_ms.median / self.bare_ms.median
+
+    @property
+    def ratio_p95(self) -> float:
+        """Latency over that of the bare relay, at p95."""
+        return self.skillbank_ms.p95 / self.bare_ms.p95
+
+    @property
+    def added_over_fastmcp(self) -> float | None:
+        """Time added to no relay over the time that FastMCP's proxy adds, at the median."""
+        return self._added_over_fastmcp(self.skillbank_ms)
+
+    @property
+    def bare_added_over_fastmcp(self) -> float | None:
+        """The same for the bare relay: less cannot be had from the SDK."""
+        return self._added_over_fastmcp(self.bare_ms)
+
+    def _added_over_fastmcp(self, way: Spread) -> float | None:
+        if self.fastmcp_ms is None:
+            return None
+        added = self.fastmcp_ms.median - self.direct_ms.median
+        return (way.median - self.direct_ms.median) / added if added > 0 else None
 
 
-async def run_relay_bench(options: RelayOptions) -> RelayBenchReport:
+async def measure_relay(calls: int, warm_up: int = 50) -> RelayMeasure:
     """Return what a relayed call costs, measured now.
+
+    Args:
+        calls: measured calls through each of the ways.
+        warm_up: calls through each before anything is measured.
 
     Raises:
         BenchError: a relay answers anything but what the echo server said.
     """
     async with _ways() as ways:
         for call in ways.values():
-            for _ in range(options.warm_up):
+            for _ in range(warm_up):
                 await _checked(call)
         taken: dict[str, list[float]] = {name: [] for name in ways}
-        for _ in range(options.calls):
+        for _ in range(calls):
             for name, call in ways.items():
                 taken[name].append(await _milliseconds(call))
-    direct, bare, skillbank = (spread_of(taken[name]) for name in ("direct", "bare", "skillbank"))
-    return RelayBenchReport(
-        calls=options.calls,
-        direct_ms=direct,
-        bare_ms=bare,
-        skillbank_ms=skillbank,
-        ratio_median=skillbank.median / bare.median,
-        ratio_p95=skillbank.p95 / bare.p95,
-        versions={name: metadata.version(name) for name in ("skillbank", "mcp")},
+    return RelayMeasure(
+        calls=calls,
+        direct_ms=spread_of(taken["direct"]),
+        bare_ms=spread_of(taken["bare"]),
+        fastmcp_ms=spread_of(taken["fastmcp"]) if "fastmcp" in taken else None,
+        skillbank_ms=spread_of(taken["skillbank"]),
     )
 
 
 @asynccontextmanager
 async def _ways() -> AsyncGenerator[dict[str, Call]]:
     with TemporaryDirectory(prefix="skillbank-bench-") as folder:
-        serve = _serve_command(Path(folder))
+        serve = serve_command(Path(folder), {"echo": ECHO_COMMAND})
         async with AsyncExitStack() as stack:
-            direct = await stack.enter_async_context(_client(ECHO_COMMAND))
-            bare = await stack.enter_async_context(_client(RELAY_COMMAND))
-            skillbank = await stack.enter_async_context(_client(serve))
+            direct = await stack.enter_async_context(client_of(ECHO_COMMAND))
+            bare = await stack.enter_async_context(client_of(RELAY_COMMAND))
+            skillbank = await stack.enter_async_context(client_of(serve))
             relayed = {"server": "echo", "tool": "echo", "arguments": {"text": _TEXT}}
-            yield {
+            ways: dict[str, Call] = {
                 "direct": lambda: direct.call_tool("echo", {"text": _TEXT}),
                 "bare": lambda: bare.call_tool("echo", {"text": _TEXT}),
                 "skillbank": lambda: skillbank.call_tool("call_tool", relayed),
             }
+            if _has_fastmcp():
+                fastmcp = await stack.enter_async_context(client_of(FASTMCP_COMMAND))
+                ways["fastmcp"] = lambda: fastmcp.call_tool("echo", {"text": _TEXT})
+            yield ways
 
 
-def _serve_command(folder: Path) -> tuple[str, ...]:
-    command, *arguments = ECHO_COMMAND
-    config = folder / "config.json"
-    document = {
-        "mcpServers": {"echo": {"command": command, "args": arguments}},
-        "skillbank": {"effects": {"echo": {"echo": "pure"}}},
-    }
-    config.write_text(json.dumps(document), encoding="utf-8")
-    store = folder / "store.db"
-    return (sys.executable, "-c", _CLI, "serve", "--config", str(config), "--store", str(store))
-
-
-def _client(command: tuple[str, ...]) -> Client:
-    program, *arguments = command
-    return Client(StdioServerParameters(command=program, args=arguments), mode="auto")
+def _has_fastmcp() -> bool:
+    try:
+        metadata.version("fastmcp")
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 async def _milliseconds(call: Call) -> float:

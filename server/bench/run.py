@@ -1,6 +1,6 @@
 """One benchmark from its name to what is printed: the command `skillbank bench`.
 
-What is measured is `server.bench.repair_bench`, `relay_bench`, `search_bench` and `planning_bench`; they
+What is measured is `server.bench.repair_bench`, `catalog_bench`, `search_bench` and `planning_bench`; they
 are imported when they are wanted, since the command line imports this package for its errors.
 """
 
@@ -19,15 +19,15 @@ from server.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from server.backends.backend import Backend
+    from server.bench.catalog_report import CatalogBenchReport
     from server.bench.planning_report import PlanningBenchReport
     from server.bench.planning_tape import Tape
-    from server.bench.relay_bench import RelayBenchReport
     from server.bench.repair_report import RepairBenchReport
     from server.bench.search_report import SearchBenchReport
 
-__all__ = ["BENCHMARKS", "render_relay_report", "run_bench", "write_table"]
+__all__ = ["BENCHMARKS", "run_bench", "write_table"]
 
-BENCHMARKS = ("repair", "relay", "search", "planning")
+BENCHMARKS = ("repair", "catalog", "search", "planning")
 
 
 async def run_bench(
@@ -63,8 +63,8 @@ async def run_bench(
     match name:
         case "repair":
             report = await _repair(quick, tasks, config)
-        case "relay":
-            report = await _relay(quick)
+        case "catalog":
+            report = await _catalog(quick)
         case "planning":
             report = await _planning(quick, model, tape, settings or read_settings())
         case "search":
@@ -91,10 +91,11 @@ async def _repair(quick: bool, tasks: Path | None, config: Path | None) -> Repai
     return await run_repair_bench(options, open_bank)
 
 
-async def _relay(quick: bool) -> RelayBenchReport:
-    from server.bench.relay_bench import RelayOptions, run_relay_bench
+async def _catalog(quick: bool) -> CatalogBenchReport:
+    from server.bench.catalog_bench import CatalogOptions, quick_catalog_options, run_catalog_bench
 
-    return await run_relay_bench(RelayOptions(calls=200) if quick else RelayOptions())
+    options = quick_catalog_options(_show) if quick else CatalogOptions(listener=_show)
+    return await run_catalog_bench(options)
 
 
 async def _planning(
@@ -157,8 +158,9 @@ def _show(progress: Progress) -> None:
 
 
 def _rendered(
-    report: RepairBenchReport | RelayBenchReport | SearchBenchReport | PlanningBenchReport,
+    report: RepairBenchReport | CatalogBenchReport | SearchBenchReport | PlanningBenchReport,
 ) -> str:
+    from server.bench.catalog_report import render_catalog_report
     from server.bench.planning_report import render_planning_report
     from server.bench.repair_report import render_repair_report
     from server.bench.search_report import render_search_report
@@ -166,35 +168,12 @@ def _rendered(
     match report.bench:
         case "repair":
             return render_repair_report(report)
-        case "relay":
-            return render_relay_report(report)
+        case "catalog":
+            return render_catalog_report(report)
         case "planning":
             return render_planning_report(report)
         case "search":
             return render_search_report(report)
-
-
-def render_relay_report(report: RelayBenchReport) -> str:
-    """Return the report as Markdown that reads well on a terminal too."""
-    ways = {
-        "no relay": report.direct_ms,
-        "bare SDK relay": report.bare_ms,
-        "skillbank `call_tool`": report.skillbank_ms,
-    }
-    rows = [
-        f"| {name:<21} | {way.median:.2f} | {way.p95:.2f} | {way.max:.1f} |" for name, way in ways.items()
-    ]
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(report.versions.items()))
-    lines = [
-        "| one call, ms          | p50 | p95 | max |",
-        "|---|---:|---:|---:|",
-        *rows,
-        "",
-        f"- {report.calls} calls each way, interleaved; upstream: {report.upstream}; {versions}",
-        f"- skillbank over the bare relay: {report.ratio_median:.2f} times at p50,"
-        f" {report.ratio_p95:.2f} times at p95",
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def write_table(path: Path, name: str, table: str) -> None:

@@ -106,15 +106,17 @@ def bench(
     model: str | None,
     tape: Path | None,
 ) -> int:
-    """Measure the bank and print the numbers: NAME is repair, relay, search or planning.
+    """Measure the bank and print the numbers: NAME is repair, catalog, search or planning.
 
-    repair, relay and planning use the demo's servers; with --tasks those of --config where it is given.
-    search needs no server; --tasks adds rows of MedCalc-Bench. planning measures a model's plans, asked
-    for in three ways; without --model it replays recorded answers.
+    repair breaks workflows on the demo's servers, or with --tasks on those of --config where it is given.
+    catalog measures what relaying costs, how soon it starts, and what it leaves behind. search needs no
+    server; --tasks adds rows of MedCalc-Bench. planning measures a model's plans, asked for in three ways;
+    without --model it replays recorded answers.
 
     \b
     Examples:
       skillbank bench repair --quick
+      skillbank bench catalog --quick
       skillbank bench repair --tasks mine.json --config mine-servers.json --json
       skillbank bench planning --model local:qwen2.5-coder-1.5b --tape plans.jsonl
     """

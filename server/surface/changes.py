@@ -16,6 +16,7 @@ from mcp.server.subscriptions import SubscriptionBus, ToolsListChanged
 from mcp.types import NotificationParams
 
 from server.surface.listing import Listing, ListingSource
+from skills_store.errors import StoreError
 
 __all__ = ["ListChanges"]
 
@@ -55,8 +56,13 @@ class ListChanges:
         connection.exit_stack.callback(self._sessions.pop, id(connection), None)
 
     def nudge(self) -> None:
-        """Look for a change now."""
-        self._nudged.set()
+        """Announce a change now, if there is any."""
+        try:
+            changed = self._source.current() is not self._seen
+        except StoreError:
+            changed = True  # `watch` finds the same and says so; the call that nudges is not at fault
+        if changed:
+            self._nudged.set()
 
     async def watch(self) -> None:
         """Announce changes until cancelled."""

@@ -34,19 +34,30 @@ class ProgressFeed:
         self._done = 0.0
         self._latest: Progress | None = None
         self._changed = anyio.Event()
+        self._begin: Callable[[], object] | None = None
+        """Starts what sends to the attached request; None while it runs or none is attached."""
 
     def __call__(self, progress: Progress, /) -> None:
         """Keep the moment for the next notification."""
         self._latest = progress
         self._changed.set()
+        if self._begin is not None:
+            self._begin()
+            self._begin = None
 
     @asynccontextmanager
     async def attached(self, report: Report) -> AsyncGenerator[None]:
         """Send what comes to this request as long as the context lasts, the last moment included."""
         async with anyio.create_task_group() as sending:
-            sending.start_soon(self._send_all, report)
-            yield
-            sending.cancel_scope.cancel()
+            self._begin = lambda: sending.start_soon(self._send_all, report)
+            if self._latest is not None:
+                self(self._latest)
+            try:
+                yield
+            finally:
+                is_sending, self._begin = self._begin is None, None
+            if is_sending:
+                sending.cancel_scope.cancel()
         await self._send_latest(report)
 
     async def _send_all(self, report: Report) -> None:

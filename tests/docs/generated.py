@@ -17,7 +17,7 @@ from mcp.types import Tool
 from pydantic import BaseModel
 
 from catalog.effects import Activity, Effect, Reset, Verdict, decide
-from server.bench.relay_bench import RelayBenchReport
+from server.bench.catalog_report import CatalogBenchReport
 from server.bench.repair_report import RepairBenchReport
 from server.cli.answers import (
     AddedServer,
@@ -62,7 +62,7 @@ PACKAGES = ("catalog", "skills_store", "server")
 
 ANSWERS: dict[str, type[BaseModel]] = {
     "bench repair": RepairBenchReport,
-    "bench relay": RelayBenchReport,
+    "bench catalog": CatalogBenchReport,
     "demo": DemoReport,
     "init": InitReport,
     "add": AddedServer,

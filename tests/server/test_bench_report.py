@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from server.bench.errors import BenchError
 from server.bench.measures import percentile, spread_of
-from server.bench.relay_bench import RelayBenchReport
 from server.bench.repair_report import (
     CaseReport,
     MemoryMeasure,
@@ -16,7 +15,7 @@ from server.bench.repair_report import (
     render_repair_report,
     tallies_of,
 )
-from server.bench.run import render_relay_report, run_bench, write_table
+from server.bench.run import run_bench, write_table
 
 
 def _case(**changes: object) -> CaseReport:
@@ -99,23 +98,6 @@ def test_a_report_survives_the_way_through_json():
     assert RepairBenchReport.model_validate_json(report.model_dump_json()) == report
 
 
-def test_the_relay_table_shows_each_way_and_the_ratio():
-    report = RelayBenchReport(
-        calls=3,
-        direct_ms=spread_of([1.0]),
-        bare_ms=spread_of([2.0]),
-        skillbank_ms=spread_of([2.5]),
-        ratio_median=1.25,
-        ratio_p95=1.3,
-        versions={"mcp": "2.3.0"},
-    )
-
-    table = render_relay_report(report)
-
-    assert "| bare SDK relay        | 2.00 | 2.00 | 2.0 |" in table
-    assert "1.25 times at p50, 1.30 times at p95" in table
-
-
 @pytest.mark.parametrize(
     ("values", "share", "expected"),
     [
@@ -161,11 +143,11 @@ def test_a_page_without_marks_is_left_as_it_is(tmp_path):
     page.write_text("# B\n", encoding="utf-8")
 
     with pytest.raises(BenchError, match="no marks"):
-        write_table(page, "relay", "| new |\n")
+        write_table(page, "catalog", "| new |\n")
     assert page.read_text(encoding="utf-8") == "# B\n"
 
 
 @pytest.mark.anyio
 async def test_a_benchmark_of_another_name_is_refused_with_those_there_are():
-    with pytest.raises(BenchError, match="there are repair, relay"):
+    with pytest.raises(BenchError, match="there are repair, catalog"):
         await run_bench("speed")

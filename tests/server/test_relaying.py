@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
+import anyio
 import pytest
 
+from catalog.config import ServerSpec
+from catalog.connections import open_connections
 from catalog.effects import Effect
 from catalog.result import CallFailure, CallSuccess
 from catalog.testing import Reply, ScriptedServer, ScriptedTool
@@ -181,3 +185,19 @@ async def test_the_tool_index_is_built_once_for_equal_tools(open_desk):
 
 def _refuses():
     raise RuntimeError("it does not start")
+
+
+async def test_known_tools_are_found_although_a_new_server_never_gets_ready(open_desk):
+    async with open_desk() as desk:
+        await desk.bank.find_tools("note", 3)
+    async with open_desk() as later:
+        stuck = ServerSpec(
+            "stuck", command=sys.executable, args=("-c", "import time; time.sleep(3600)"), timeout_seconds=600
+        )
+        servers = {**later.context.config.servers, "stuck": stuck}
+        config = replace(later.context.config, servers=servers)
+        async with open_connections(config, only=["stuck"]) as connections:
+            context = replace(later.context, config=config, connections=connections)
+            with anyio.fail_after(30):
+                hits = await Bank(context).find_tools("save a note", 1)
+    assert (hits[0].server, hits[0].tool) == ("notes", "save_note")
