@@ -22,10 +22,15 @@ __all__ = [
     "DoctorReport",
     "EffectsReport",
     "ErrorReport",
+    "ForgottenReport",
     "NotRepeated",
+    "RecordedCallReport",
+    "RecordingReport",
+    "RecordingsReport",
     "RepairReport",
     "Route",
     "RunReport",
+    "SavedReport",
     "ServerReport",
     "SkillReport",
     "SkillsReport",
@@ -163,6 +168,57 @@ class SkillsReport(_Report):
     """Answer of `skills list` and `find_skills`, ordered by name or by score."""
 
     skills: tuple[SkillReport, ...]
+
+
+class SavedReport(_Report):
+    """Answer of `skills save` and `save_skill`."""
+
+    skill: SkillReport | None
+    """None when nothing was kept."""
+    reason: str
+    """Why it is in its state, or why nothing was kept."""
+    calls: int
+    """Successful calls that it was compiled from."""
+    verdict: AdmissionVerdict | None = None
+
+
+class RecordedCallReport(_Report):
+    """One relayed call of a conversation."""
+
+    number: int
+    tool: str
+    arguments: dict[str, JsonValue]
+    outcome: str
+    detail: str = ""
+    """What failed; empty where nothing did."""
+    trace_id: str
+    seconds: float
+
+
+class RecordingReport(_Report):
+    """One conversation whose calls were kept, as `record list` and `record show` tell it."""
+
+    name: str
+    calls: int
+    started_at: float
+    """Unix seconds, of its first call."""
+    last_at: float
+    """Unix seconds, of its last call."""
+    steps: tuple[RecordedCallReport, ...] = ()
+    """Empty in a listing."""
+
+
+class RecordingsReport(_Report):
+    """Answer of `record list`, the newest first."""
+
+    recordings: tuple[RecordingReport, ...]
+
+
+class ForgottenReport(_Report):
+    """Answer of `record prune`."""
+
+    forgotten: dict[str, int]
+    """How many calls were dropped, by recording."""
 
 
 class TestOutcome(_Report):

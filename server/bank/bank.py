@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from catalog.result import CallOutcome
 from catalog.tools import ToolId
-from server.bank import relaying, using
+from server.bank import relaying, saving, using
 from server.bank.context import Context
 from server.bank.deciding import approvable_skill, approve_skill, reject_skill
 from server.bank.learning import check_name, learn
@@ -25,14 +25,17 @@ from server.reports import (
     CheckReport,
     DoctorReport,
     EffectsReport,
+    RecordingReport,
+    RecordingsReport,
     RepairReport,
     RunReport,
+    SavedReport,
     SkillReport,
     SkillsReport,
     TestReport,
     ToolHit,
 )
-from server.requests import RepairRequest, SolveRequest
+from server.requests import RepairRequest, SaveRequest, SolveRequest
 from server.verification import Checks
 from skills_store.skill import Skill
 
@@ -189,9 +192,46 @@ class Bank:
         tool: ToolId,
         arguments: Mapping[str, JsonValue],
         progress: relaying.UpstreamProgress | None = None,
+        recording: str | None = None,
     ) -> CallOutcome:
-        """Relay one call to an upstream tool; its trace id is in the outcome's meta."""
-        return await relaying.call_tool(tool, arguments, progress, self.context)
+        """Relay one call to an upstream tool; its trace id is in the outcome's meta.
+
+        Args:
+            tool: what to call.
+            arguments: sent as they are.
+            progress: awaited for each progress report.
+            recording: the conversation the call belongs to, None: to none.
+        """
+        return await relaying.call_tool(tool, arguments, progress, self.context, recording)
+
+    async def save(self, request: SaveRequest) -> SavedReport:
+        """Compile what was worked out already into a skill: a conversation's calls, or one run.
+
+        Raises:
+            NotSaved: there is nothing to compile, or it cannot be a skill; says why.
+            UnknownTrace: no such conversation or run is kept.
+        """
+        return await saving.save(request, self.context)
+
+    async def recordings(self, limit: int = 20) -> RecordingsReport:
+        """Return the conversations whose calls were kept, the newest first."""
+        return saving.list_recordings(limit, self.context)
+
+    async def show_recording(self, name: str) -> RecordingReport:
+        """Return the calls of one conversation.
+
+        Raises:
+            UnknownTrace: none of this name is kept.
+        """
+        return saving.show_recording(name, self.context)
+
+    async def forget_recording(self, name: str) -> int:
+        """Drop the calls of one conversation and return how many there were.
+
+        Raises:
+            UnknownTrace: none of this name is kept.
+        """
+        return saving.forget_recording(name, self.context)
 
     async def report_outcome(self, trace_id: str, passed: bool, detail: str) -> dict[str, JsonValue]:
         """Record whether an answer proved right.

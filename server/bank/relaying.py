@@ -42,14 +42,18 @@ async def find_tools(query: str, limit: int, context: Context) -> list[ToolHit]:
 
 
 async def call_tool(
-    tool: ToolId, arguments: Mapping[str, JsonValue], progress: UpstreamProgress | None, context: Context
+    tool: ToolId,
+    arguments: Mapping[str, JsonValue],
+    progress: UpstreamProgress | None,
+    context: Context,
+    recording: str | None = None,
 ) -> CallOutcome:
     """Relay one call and keep it as a trace of one step; the outcome's meta names the trace.
 
     A client's own call always runs: its approval governs (`CONTRACTS`, Effects).
     """
     outcome = await context.connections.call(tool, dict(arguments), progress=progress)
-    trace = keep_call(tool, dict(arguments), outcome, context)
+    trace = keep_call(tool, dict(arguments), outcome, context, recording)
     return replace(outcome, meta={**outcome.meta, TRACE_META_KEY: trace.id})
 
 

@@ -13,15 +13,17 @@ from server.bank.errors import UnknownTrace
 from server.execution.failures import Place, PlannedCall, faults_of
 from server.verification import Verdict
 from skills_store.trace import Step, Trace
+from skills_store.workflow.model import Workflow
 
 __all__ = ["judged_trace", "keep_call", "report_outcome", "shown_outputs"]
 
 
-def judged_trace(trace: Trace, verdict: Verdict, context: Context) -> Trace:
-    """Return a run's trace with what was said of it, fit to be stored and shown."""
+def judged_trace(trace: Trace, workflow: Workflow, verdict: Verdict, context: Context) -> Trace:
+    """Return a run's trace with the document that ran and what was said of it, fit to be stored and shown."""
     recorder = context.recorder
     return trace.model_copy(
         update={
+            "workflow": context.redact(workflow.to_json()),
             "status": verdict.status,
             "faults": tuple(recorder.fault(fault) for fault in verdict.faults),
             "verifications": tuple(
@@ -41,9 +43,16 @@ def shown_outputs(outputs: dict[str, JsonValue] | None, context: Context) -> dic
     return redacted
 
 
-def keep_call(tool: ToolId, arguments: dict[str, JsonValue], outcome: CallOutcome, context: Context) -> Trace:
-    """Keep a relayed call as a trace of one step, and return it."""
+def keep_call(
+    tool: ToolId,
+    arguments: dict[str, JsonValue],
+    outcome: CallOutcome,
+    context: Context,
+    recording: str | None = None,
+) -> Trace:
+    """Keep a relayed call as a trace of one step, as part of a conversation where one is named."""
     trace = _trace_of(_step(tool, arguments, outcome, context), outcome, context)
+    trace = trace.model_copy(update={"recording": recording})
     context.store.add_trace(trace)
     return trace
 

@@ -23,8 +23,11 @@ from server.reports import (
     CheckReport,
     DoctorReport,
     EffectsReport,
+    RecordingReport,
+    RecordingsReport,
     RepairReport,
     RunReport,
+    SavedReport,
     SkillReport,
     SkillsReport,
     TestReport,
@@ -34,7 +37,7 @@ from skills_store.skill import Skill
 
 if TYPE_CHECKING:
     from server.execution.consent import Consent
-    from server.requests import RepairRequest, SolveRequest
+    from server.requests import RepairRequest, SaveRequest, SolveRequest
     from server.verification import Checks
 
 __all__ = ["BankPort", "BenchRequest", "OpenBank", "Wiring", "product_wiring"]
@@ -101,6 +104,22 @@ class BankPort(Protocol):
 
     async def retire(self, name: str, reason: str) -> SkillReport:
         """Take a skill out of use; it stays readable. Raises UnknownSkill or IllegalTransition."""
+        ...
+
+    async def save(self, request: SaveRequest) -> SavedReport:
+        """Compile a kept conversation or run into a skill. Raises NotSaved or UnknownTrace."""
+        ...
+
+    async def recordings(self, limit: int = 20) -> RecordingsReport:
+        """Return the conversations whose calls were kept, the newest first."""
+        ...
+
+    async def show_recording(self, name: str) -> RecordingReport:
+        """Return the calls of one conversation. Raises UnknownTrace."""
+        ...
+
+    async def forget_recording(self, name: str) -> int:
+        """Drop the calls of one conversation and return how many there were. Raises UnknownTrace."""
         ...
 
     async def doctor(self) -> DoctorReport:

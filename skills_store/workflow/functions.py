@@ -249,7 +249,9 @@ class BoundedFunctions(Functions):
             item for item in items if isinstance(item, dict) and key in item and json_equal(item[key], sought)
         ]
         if len(found) != 1:
-            raise SelectorError(f"find_item: {len(found)} of {len(items)} items have {key!r} = {sought!r:.60}")
+            raise SelectorError(
+                f"find_item: {len(found)} of {len(items)} items have {key!r} = {sought!r:.60}"
+            )
         return found[0]
 
     @signature(_OBJECT, _TEXT)

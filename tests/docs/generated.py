@@ -28,8 +28,12 @@ from server.reports import (
     DoctorReport,
     EffectsReport,
     ErrorReport,
+    ForgottenReport,
+    RecordingReport,
+    RecordingsReport,
     RepairReport,
     RunReport,
+    SavedReport,
     SkillReport,
     SkillsReport,
     TestReport,
@@ -72,6 +76,10 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "skills reject": SkillReport,
     "skills rollback": SkillReport,
     "skills retire": SkillReport,
+    "skills save": SavedReport,
+    "record list": RecordingsReport,
+    "record show": RecordingReport,
+    "record prune": ForgottenReport,
 }
 
 

@@ -28,9 +28,10 @@ COMMANDS = sorted(leaves())
 
 def test_the_commands_are_these():
     assert [" ".join(path) for path in COMMANDS] == [
-        *("add", "bench", "check", "demo", "doctor", "effects list", "effects set", "init", "repair"),
-        *("run", "serve", "skills approve", "skills list", "skills reject", "skills retire"),
-        *("skills rollback", "skills run", "skills show", "skills test", "solve"),
+        *("add", "bench", "check", "demo", "doctor", "effects list", "effects set", "init", "record list"),
+        *("record prune", "record show", "repair", "run", "serve", "skills approve", "skills list"),
+        *("skills reject", "skills retire", "skills rollback", "skills run", "skills save", "skills show"),
+        *("skills test", "solve"),
     ]
 
 
