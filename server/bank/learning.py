@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from catalog.tools import Snapshot
 from server.bank.context import Context
 from server.bank.errors import NotSaved
+from server.bank.families import find_family, widened_skill
 from server.bank.proving import prove, replayer
 from server.bank.publishing import refresh_published
 from server.compilation.compile import Compiled, Surroundings, VerifiedRun, compile_skill
@@ -48,6 +49,10 @@ class _Lesson:
     examples: tuple[Mapping[str, JsonValue], ...]
     snapshot: Snapshot
     context: Context
+    traces: int = 1
+    """Distinct verified runs that the candidate stands on."""
+    has_border: bool = False
+    """Whether a person saves a workflow with the inputs it shall have."""
 
     @property
     def compiled(self) -> Compiled:
@@ -108,7 +113,8 @@ async def learn(
     documents = [cast("JsonValue", compiled.skill.model_dump(mode="json")) for compiled in readings]
     if any(context.redact(document) != document for document in documents):
         return Learned(None, "not compilable: it holds a secret, which belongs into a server's environment")
-    lesson = _Lesson(readings, explicit, examples, snapshot, context)
+    has_border = explicit and bool(declared_inputs(run.workflow))
+    lesson = _Lesson(readings, explicit, examples, snapshot, context, has_border=has_border)
     try:
         return await _kept(lesson)
     except VersionConflict as error:
@@ -128,7 +134,7 @@ async def _kept(lesson: _Lesson) -> Learned:
     store = lesson.context.store
     known = [c for c in lesson.readings if store.by_content_hash(c.skill.content_hash) is not None]
     if not known:
-        return await _admitted(lesson)
+        return await _with_its_family(lesson) or await _admitted(lesson)
     return await _kept_again(lesson.read_as(known[0]))
 
 
@@ -156,12 +162,35 @@ async def _kept_again(lesson: _Lesson) -> Learned:
     return await _proved_again(known, lesson)
 
 
+async def _with_its_family(lesson: _Lesson) -> Learned | None:
+    """Make one skill of this run and a kept skill of the same calls; None where that takes a guess."""
+    if lesson.has_border:
+        return None
+    found = find_family([compiled.skill for compiled in lesson.readings], lesson.explicit, lesson.context)
+    if found is None:
+        return None
+    if not found.widened.added:
+        return await _proved_again(found.known, lesson.read_as(lesson.readings[found.reading]))
+    context, known = lesson.context, found.known
+    skill = widened_skill(found, lesson.snapshot, context.clock())
+    wider = replace(lesson, readings=(Compiled(skill),), traces=2)
+    judged, verdict = await _judged(wider, known.name, known)
+    if verdict.state == "shadow":
+        return None
+    return _stored(judged, verdict, known, context)
+
+
 async def _admitted(lesson: _Lesson, name: str | None = None) -> Learned:
     """Judge a candidate and add it as the first or next version of its name."""
     context = lesson.context
     parent = context.store.head(name or lesson.skill.name)
     judged_readings = [await _judged(lesson.read_as(compiled), name, parent) for compiled in lesson.readings]
     judged, verdict = max(judged_readings, key=lambda found: _trust(found[1]))
+    return _stored(judged, verdict, parent, context)
+
+
+def _stored(judged: Skill, verdict: AdmissionVerdict, parent: Skill | None, context: Context) -> Learned:
+    """Keep a judged candidate as the first or next version of its name."""
     context.store.add_version(judged, expected_head=parent.version if parent else None)
     if parent is not None and parent.state == "active" and judged.state != "active":
         # What is in use stays in use until its successor has earned its place.
@@ -183,6 +212,7 @@ async def _judged(lesson: _Lesson, name: str | None, parent: Skill | None) -> tu
         Candidate(
             skill=skill,
             learning=context.config.learning,
+            distinct_verified_traces=lesson.traces,
             explicit_save=lesson.explicit,
             frozen_literals=lesson.compiled.frozen,
             examples=lesson.examples,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -125,6 +126,8 @@ class _Unifying:
     def _unified(self, node: str, argument: str, pointer: str, one: JsonValue, two: JsonValue) -> JsonValue:
         if json_equal(one, two):
             return one
+        if is_selector(one) and is_selector(two) and _same_selector(one, two):
+            return self._selectors(node, argument, pointer, one, two)
         if is_flow(one) or is_flow(two):
             return self._flow(node, argument, one, two)
         match one, two:
@@ -145,6 +148,13 @@ class _Unifying:
                 kinds = f"{json_type(one)} against {json_type(two)}"
                 raise NotCompilable(f"{argument} of {node} is of different kinds in the two runs: {kinds}")
 
+    def _selectors(self, node: str, argument: str, pointer: str, one: JsonValue, two: JsonValue) -> JsonValue:
+        """Return two selectors of one expression as one: what they are given beside it may differ."""
+        mine, theirs = cast("dict[str, JsonValue]", one), cast("dict[str, JsonValue]", two)
+        return {
+            key: self._unified(node, argument, f"{pointer}/{key}", mine[key], theirs[key]) for key in mine
+        }
+
     def _flow(self, node: str, argument: str, one: JsonValue, two: JsonValue) -> JsonValue:
         """Return the data flow that explains both values.
 
@@ -162,6 +172,11 @@ def is_flow(value: JsonValue) -> bool:
     if isinstance(value, str):
         return (value.startswith("$") and not value.startswith("$$")) or "{$nodes." in value
     return is_selector(value)
+
+
+def _same_selector(one: JsonValue, two: JsonValue) -> bool:
+    mine, theirs = cast("dict[str, JsonValue]", one), cast("dict[str, JsonValue]", two)
+    return mine["selector"] == theirs["selector"] and mine.keys() == theirs.keys()
 
 
 def _gives(

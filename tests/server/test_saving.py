@@ -146,3 +146,26 @@ class TestRecordings:
         assert shown.steps[0].detail
         assert dropped == 2
         assert [kept.name for kept in left.recordings] == ["first"]
+
+
+class TestASecondConversation:
+    async def test_of_the_same_calls_widens_the_skill_that_has_its_name(self, open_desk):
+        async with open_desk() as desk:
+            await talk(desk, convert(3), recording="first")
+            await talk(desk, convert(7, "feet"), recording="second")
+            constant = await desk.bank.save(SaveRequest("far", recording="first"))
+            saved = await desk.bank.save(SaveRequest("far", recording="second"))
+            ran = await desk.bank.run_skill("far", {"value": 1, "from_unit": "kilometers"})
+            old = await desk.bank.run_skill("far", {})
+        assert (constant.skill.inputs, saved.skill.version) == ((), 2)
+        assert (saved.skill.state, saved.skill.inputs) == ("active", ("value", "from_unit"))
+        assert ran.outputs == {"value": 1000, "unit": "meters"}
+        assert old.outputs == {"value": 3 * 1609.344, "unit": "meters"}
+
+    async def test_of_other_calls_is_a_version_of_its_own(self, open_desk):
+        async with open_desk() as desk:
+            await talk(desk, convert(3), recording="first")
+            await talk(desk, (ADD, {"a": 1, "b": 2}), recording="second")
+            await desk.bank.save(SaveRequest("far", recording="first"))
+            saved = await desk.bank.save(SaveRequest("far", recording="second", inputs={"a": 1, "b": 2}))
+        assert (saved.skill.version, saved.skill.inputs) == (2, ("a", "b"))
