@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from catalog.effects import Effect, Reset
 from catalog.tools import ToolId
-from skills_store.skill import AdmissionVerdict, SkillState
+from skills_store.skill import AdmissionCheck, AdmissionVerdict, SkillState
 from skills_store.trace import Status, Step, Verification
 from skills_store.workflow.edits import Edit
 from skills_store.workflow.faults import Fault
@@ -28,6 +28,8 @@ __all__ = [
     "RecordingReport",
     "RecordingsReport",
     "RepairReport",
+    "ReviewItem",
+    "ReviewReport",
     "Route",
     "RunReport",
     "SavedReport",
@@ -212,6 +214,31 @@ class RecordingsReport(_Report):
     """Answer of `record list`, the newest first."""
 
     recordings: tuple[RecordingReport, ...]
+
+
+class ReviewItem(_Report):
+    """One proposed skill version that waits for a person."""
+
+    name: str
+    version: int
+    reason: str
+    """Why it waits."""
+    description: str
+    replaces: int | None = None
+    """The version in use that it would take the place of, None when there is none."""
+    diff: str
+    """What it changes of that version, else the whole workflow as lines that are new."""
+    inputs_added: tuple[str, ...] = ()
+    inputs_removed: tuple[str, ...] = ()
+    failed: tuple[AdmissionCheck, ...] = ()
+    """Checks that it did not pass."""
+    tests: tuple[str, ...] = ()
+
+
+class ReviewReport(_Report):
+    """Answer of `review`, ordered by name and version."""
+
+    waiting: tuple[ReviewItem, ...]
 
 
 class ForgottenReport(_Report):

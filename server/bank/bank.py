@@ -15,6 +15,7 @@ from server.bank.learning import check_name, learn
 from server.bank.proving import prove
 from server.bank.publishing import PublishedSkill, published_skills
 from server.bank.repairing import Repaired, repair_document, spent_at_once
+from server.bank.reviewing import review_queue, revise
 from server.bank.routing import no_direct_skill, run_directly
 from server.bank.running import check_document, run_document
 from server.bank.solving import solve_task
@@ -28,6 +29,7 @@ from server.reports import (
     RecordingReport,
     RecordingsReport,
     RepairReport,
+    ReviewReport,
     RunReport,
     SavedReport,
     SkillReport,
@@ -178,6 +180,20 @@ class Bank:
     async def reject(self, name: str, reason: str, version: int | None = None) -> SkillReport:
         """Turn a proposed skill down for a reason; its workflow is not proposed again."""
         return reject_skill(name, version, reason, self.context)
+
+    async def review_queue(self) -> ReviewReport:
+        """Return the proposed versions that wait for a person, with what each changes."""
+        return review_queue(self.context)
+
+    async def revise(self, name: str, document: object) -> SavedReport:
+        """Keep a person's own version of a skill, tested like any other.
+
+        Raises:
+            UnknownSkill: there is no such skill.
+            MalformedWorkflow: the document cannot be read.
+            NotSaved: it has static faults, or changes nothing.
+        """
+        return await revise(name, document, self.context)
 
     async def retire(self, name: str, reason: str) -> SkillReport:
         """Take a skill out of use; it stays readable."""

@@ -24,7 +24,7 @@ from skills_store.admission import judge_admission
 from skills_store.errors import VersionConflict
 from skills_store.skill import AdmissionVerdict, ReplayTest, Skill, SkillState
 
-__all__ = ["Learned", "check_name", "learn"]
+__all__ = ["Learned", "Lesson", "check_name", "judge_candidate", "keep_version", "learn"]
 
 _LONGEST_NAME = 40
 _OF_VERSION = " of version "
@@ -41,7 +41,7 @@ class Learned:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lesson:
+class Lesson:
     """A compiled candidate on its way into the store, in every reading that explains the run."""
 
     readings: tuple[Compiled, ...]
@@ -62,7 +62,7 @@ class _Lesson:
     def skill(self) -> Skill:
         return self.compiled.skill
 
-    def read_as(self, compiled: Compiled) -> _Lesson:
+    def read_as(self, compiled: Compiled) -> Lesson:
         """Return the lesson with one reading of several alone, and the examples that are for its inputs."""
         if len(self.readings) == 1:
             return self
@@ -114,7 +114,7 @@ async def learn(
     if any(context.redact(document) != document for document in documents):
         return Learned(None, "not compilable: it holds a secret, which belongs into a server's environment")
     has_border = explicit and bool(declared_inputs(run.workflow))
-    lesson = _Lesson(readings, explicit, examples, snapshot, context, has_border=has_border)
+    lesson = Lesson(readings, explicit, examples, snapshot, context, has_border=has_border)
     try:
         return await _kept(lesson)
     except VersionConflict as error:
@@ -129,7 +129,7 @@ def _free_name(run: VerifiedRun, context: Context) -> str:
     return next(option for option in options if context.store.head(option) is None)
 
 
-async def _kept(lesson: _Lesson) -> Learned:
+async def _kept(lesson: Lesson) -> Learned:
     """Keep a candidate by what is known of its workflow: nothing, a proposal, a skill, a refusal."""
     store = lesson.context.store
     known = [c for c in lesson.readings if store.by_content_hash(c.skill.content_hash) is not None]
@@ -138,7 +138,7 @@ async def _kept(lesson: _Lesson) -> Learned:
     return await _kept_again(lesson.read_as(known[0]))
 
 
-async def _kept_again(lesson: _Lesson) -> Learned:
+async def _kept_again(lesson: Lesson) -> Learned:
     """Keep a candidate whose workflow the store has already."""
     store, skill = lesson.context.store, lesson.skill
     twin = store.by_content_hash(skill.content_hash)
@@ -162,7 +162,7 @@ async def _kept_again(lesson: _Lesson) -> Learned:
     return await _proved_again(known, lesson)
 
 
-async def _with_its_family(lesson: _Lesson) -> Learned | None:
+async def _with_its_family(lesson: Lesson) -> Learned | None:
     """Make one skill of this run and a kept skill of the same calls; None where that takes a guess."""
     if lesson.has_border:
         return None
@@ -174,22 +174,24 @@ async def _with_its_family(lesson: _Lesson) -> Learned | None:
     context, known = lesson.context, found.known
     skill = widened_skill(found, lesson.snapshot, context.clock())
     wider = replace(lesson, readings=(Compiled(skill),), traces=2)
-    judged, verdict = await _judged(wider, known.name, known)
+    judged, verdict = await judge_candidate(wider, known.name, known)
     if verdict.state == "shadow":
         return None
-    return _stored(judged, verdict, known, context)
+    return keep_version(judged, verdict, known, context)
 
 
-async def _admitted(lesson: _Lesson, name: str | None = None) -> Learned:
+async def _admitted(lesson: Lesson, name: str | None = None) -> Learned:
     """Judge a candidate and add it as the first or next version of its name."""
     context = lesson.context
     parent = context.store.head(name or lesson.skill.name)
-    judged_readings = [await _judged(lesson.read_as(compiled), name, parent) for compiled in lesson.readings]
+    judged_readings = [
+        await judge_candidate(lesson.read_as(compiled), name, parent) for compiled in lesson.readings
+    ]
     judged, verdict = max(judged_readings, key=lambda found: _trust(found[1]))
-    return _stored(judged, verdict, parent, context)
+    return keep_version(judged, verdict, parent, context)
 
 
-def _stored(judged: Skill, verdict: AdmissionVerdict, parent: Skill | None, context: Context) -> Learned:
+def keep_version(judged: Skill, verdict: AdmissionVerdict, parent: Skill | None, context: Context) -> Learned:
     """Keep a judged candidate as the first or next version of its name."""
     context.store.add_version(judged, expected_head=parent.version if parent else None)
     if parent is not None and parent.state == "active" and judged.state != "active":
@@ -199,7 +201,9 @@ def _stored(judged: Skill, verdict: AdmissionVerdict, parent: Skill | None, cont
     return Learned(judged, verdict.reason, verdict)
 
 
-async def _judged(lesson: _Lesson, name: str | None, parent: Skill | None) -> tuple[Skill, AdmissionVerdict]:
+async def judge_candidate(
+    lesson: Lesson, name: str | None, parent: Skill | None
+) -> tuple[Skill, AdmissionVerdict]:
     """Return one reading as it would be kept, and what it earned."""
     context, skill = lesson.context, lesson.skill
     if name is not None and name != skill.name:
@@ -268,7 +272,7 @@ async def _verified_anew(known: Skill, context: Context) -> Learned:
     return Learned(now, f"{known.name} stays stale: {failed or 'it has no tests'}", now.verdict)
 
 
-async def _proved_again(known: Skill, lesson: _Lesson) -> Learned:
+async def _proved_again(known: Skill, lesson: Lesson) -> Learned:
     """Count a second run of a kept workflow; a proposal may become active by it."""
     context, again = lesson.context, lesson.skill
     originals = [test.inputs for test in known.tests if test.kind == "original"]
@@ -289,7 +293,7 @@ async def _proved_again(known: Skill, lesson: _Lesson) -> Learned:
     return Learned(_moved(known, verdict, lesson), verdict.reason, verdict)
 
 
-def _moved(known: Skill, verdict: AdmissionVerdict, lesson: _Lesson) -> Skill:
+def _moved(known: Skill, verdict: AdmissionVerdict, lesson: Lesson) -> Skill:
     """Return the kept skill in the state it has earned now; only a person moves a person's skill."""
     context = lesson.context
     if verdict.state == known.state or (known.origin == "user" and not lesson.explicit):

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 import click
 
-from server.cli import effects, init, recordings, servers, service, skills, workflows
+from server.cli import effects, init, recordings, review, servers, service, skills, workflows
 from server.cli.errors import FAILED, Failure, failure_of
 from server.cli.ports import Wiring, product_wiring
 
@@ -43,6 +43,7 @@ for _command in (
     workflows.repair,
     workflows.solve,
     skills.skills,
+    review.review,
     recordings.record,
     service.serve,
     service.demo,

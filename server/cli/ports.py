@@ -26,6 +26,7 @@ from server.reports import (
     RecordingReport,
     RecordingsReport,
     RepairReport,
+    ReviewReport,
     RunReport,
     SavedReport,
     SkillReport,
@@ -100,6 +101,14 @@ class BankPort(Protocol):
 
     async def reject(self, name: str, reason: str, version: int | None = None) -> SkillReport:
         """Turn a proposed skill down; the reason is remembered. Raises UnknownSkill or NotDecided."""
+        ...
+
+    async def review_queue(self) -> ReviewReport:
+        """Return the proposed versions that wait for a person, with what each changes."""
+        ...
+
+    async def revise(self, name: str, document: object) -> SavedReport:
+        """Keep a person's own version of a skill. Raises UnknownSkill, MalformedWorkflow or NotSaved."""
         ...
 
     async def retire(self, name: str, reason: str) -> SkillReport:

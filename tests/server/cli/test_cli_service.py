@@ -29,7 +29,7 @@ COMMANDS = sorted(leaves())
 def test_the_commands_are_these():
     assert [" ".join(path) for path in COMMANDS] == [
         *("add", "bench", "check", "demo", "doctor", "effects list", "effects set", "init", "record list"),
-        *("record prune", "record show", "repair", "run", "serve", "skills approve", "skills list"),
+        *("record prune", "record show", "repair", "review", "run", "serve", "skills approve", "skills list"),
         *("skills reject", "skills retire", "skills rollback", "skills run", "skills save", "skills show"),
         *("skills test", "solve"),
     ]
