@@ -220,6 +220,10 @@ class Bank:
         """
         return await relaying.call_tool(tool, arguments, progress, self.context, recording)
 
+    def is_run(self, trace_id: str) -> bool:
+        """Return whether a run or a call with this trace id is kept."""
+        return self.context.store.trace(trace_id) is not None
+
     async def save(self, request: SaveRequest) -> SavedReport:
         """Compile what was worked out already into a skill: a conversation's calls, or one run.
 
