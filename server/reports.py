@@ -13,7 +13,7 @@ from catalog.effects import Effect, Reset
 from catalog.search import SearchMethod
 from catalog.tools import ToolId
 from server.planning.escalation import Level, LevelReport
-from skills_store.skill import AdmissionVerdict, SkillState
+from skills_store.skill import AdmissionCheck, AdmissionVerdict, SkillState
 from skills_store.trace import Status, Step, Verification
 from skills_store.workflow.edits import Edit
 from skills_store.workflow.faults import Fault
@@ -26,11 +26,18 @@ __all__ = [
     "DoctorReport",
     "EffectsReport",
     "ErrorReport",
+    "ForgottenReport",
     "JudgeReport",
     "NotRepeated",
+    "RecordedCallReport",
+    "RecordingReport",
+    "RecordingsReport",
     "RepairReport",
+    "ReviewItem",
+    "ReviewReport",
     "Route",
     "RunReport",
+    "SavedReport",
     "ServerReport",
     "ServerTool",
     "SkillReport",
@@ -219,6 +226,82 @@ class SkillsReport(_Report):
     """What a search compared, None in a plain listing."""
     note: str = ""
     """Why only words were compared; empty when meanings were too."""
+
+
+class SavedReport(_Report):
+    """Answer of `skills save` and `save_skill`."""
+
+    skill: SkillReport | None
+    """None when nothing was kept."""
+    reason: str
+    """Why it is in its state, or why nothing was kept."""
+    calls: int
+    """Successful calls that it was compiled from."""
+    verdict: AdmissionVerdict | None = None
+
+
+class RecordedCallReport(_Report):
+    """One relayed call of a conversation."""
+
+    number: int
+    tool: str
+    arguments: dict[str, JsonValue]
+    outcome: str
+    detail: str = ""
+    """What failed; empty where nothing did."""
+    trace_id: str
+    seconds: float
+
+
+class RecordingReport(_Report):
+    """One conversation whose calls were kept, as `record list` and `record show` tell it."""
+
+    name: str
+    calls: int
+    started_at: float
+    """Unix seconds, of its first call."""
+    last_at: float
+    """Unix seconds, of its last call."""
+    steps: tuple[RecordedCallReport, ...] = ()
+    """Empty in a listing."""
+
+
+class RecordingsReport(_Report):
+    """Answer of `record list`, the newest first."""
+
+    recordings: tuple[RecordingReport, ...]
+
+
+class ReviewItem(_Report):
+    """One proposed skill version that waits for a person."""
+
+    name: str
+    version: int
+    reason: str
+    """Why it waits."""
+    description: str
+    replaces: int | None = None
+    """The version in use that it would take the place of, None when there is none."""
+    diff: str
+    """What it changes of that version, else the whole workflow as lines that are new."""
+    inputs_added: tuple[str, ...] = ()
+    inputs_removed: tuple[str, ...] = ()
+    failed: tuple[AdmissionCheck, ...] = ()
+    """Checks that it did not pass."""
+    tests: tuple[str, ...] = ()
+
+
+class ReviewReport(_Report):
+    """Answer of `review`, ordered by name and version."""
+
+    waiting: tuple[ReviewItem, ...]
+
+
+class ForgottenReport(_Report):
+    """Answer of `record prune`."""
+
+    forgotten: dict[str, int]
+    """How many calls were dropped, by recording."""
 
 
 class TestOutcome(_Report):

@@ -14,7 +14,7 @@ from catalog.config import ModelSpec
 from server.reports import Route
 from server.verification import Checks
 
-__all__ = ["Budget", "RepairRequest", "SolveRequest"]
+__all__ = ["Budget", "RepairRequest", "SaveRequest", "SolveRequest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +82,23 @@ class SolveRequest:
     """Rules of thumb for a model that plans: each says when and what."""
     skills: tuple[str, ...] = ()
     """Compact views of skills that are like the task, for a model that plans."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveRequest:
+    """What was worked out already and is to be kept as a skill."""
+
+    name: str
+    """Of the skill."""
+    recording: str | None = None
+    """Conversation whose calls are compiled. Neither this nor `trace`: what was done last."""
+    trace: str | None = None
+    """Run that is compiled."""
+    calls: tuple[int, ...] = ()
+    """Numbers of the conversation's calls that belong to the skill, from 1; empty: all of them."""
+    task: str | None = None
+    """The task in a person's words; the values it says become inputs."""
+    inputs: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """Values that become inputs, by the names they shall have."""
+    examples: tuple[Mapping[str, JsonValue], ...] = ()
+    """Other inputs known to be valid, on which the skill is tried."""

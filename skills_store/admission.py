@@ -270,6 +270,8 @@ def _safety(evidence: Evidence) -> Iterable[_Finding]:
         f"{lasting}: a person approves with {_approval(evidence.skill)}" if costly else "no lasting effects",
         [{"tool": str(t.tool), "effect": t.effect.value, "reset": t.reset.value} for t in evidence.tools],
     )
+    flows = [*evidence.interface.flows]
+    yield _faultless("data_flow", "safety", flows, leaves="proposed")
     itself = ["it would call itself"] if evidence.interface.calls_itself else []
     yield _faultless("no_self_call", "safety", itself)
     over = [fault.message for fault in evidence.interface.faults if fault.kind == "over_limit"]

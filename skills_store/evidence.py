@@ -32,6 +32,8 @@ class InterfaceFindings:
     """Static faults of its workflow against the snapshot it is pinned to."""
     unpinned: tuple[ToolId, ...] = ()
     """Tools it calls without a pin on their contract."""
+    flows: tuple[str, ...] = ()
+    """Where its data goes and should not, each as one sentence."""
     calls_itself: bool = False
     """Whether it would call itself, by its own nodes or through skills or our own server."""
 

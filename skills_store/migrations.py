@@ -153,7 +153,20 @@ def _create_contracts(database: Database) -> None:
     )
 
 
-_STEPS: tuple[Callable[[Database], None], ...] = (_create_all, _create_eras, _create_contracts)
+def _add_recordings(database: Database) -> None:
+    """Conversations whose relayed calls belong together, and when each call began."""
+    traces = database.table("traces")
+    traces.add_column("recording", str)
+    traces.add_column("started_at", float)
+    traces.create_index(["recording"])
+
+
+_STEPS: tuple[Callable[[Database], None], ...] = (
+    _create_all,
+    _create_eras,
+    _create_contracts,
+    _add_recordings,
+)
 
 SCHEMA_VERSION = len(_STEPS)
 """The `user_version` this code writes."""

@@ -21,7 +21,7 @@ from skills_store.lifecycle import Actor, StateChange, check_entry, check_transi
 from skills_store.skill import Skill, SkillState
 from skills_store.sqlite_file import SqliteFile, open_sqlite_file
 from skills_store.store import TRACES_KEPT, check_next_version, feedback_of
-from skills_store.trace import Trace
+from skills_store.trace import RecordingSummary, Trace
 from skills_store.utility import Use, UseCounts
 
 __all__ = ["SqliteStore", "open_sqlite_store"]
@@ -182,7 +182,10 @@ class SqliteStore:
         with self._file.write(durable=False) as connection:
             if _trace_number(connection, trace.id) is not None:
                 raise ValueError(f"a trace with id {trace.id} is there")
-            connection.execute("INSERT INTO traces (id, document) VALUES (?, ?)", (trace.id, document))
+            connection.execute(
+                "INSERT INTO traces (id, document, recording, started_at) VALUES (?, ?, ?, ?)",
+                (trace.id, document, trace.recording, trace.started_at),
+            )
             connection.execute(
                 "DELETE FROM traces WHERE seq <= (SELECT max(seq) FROM traces) - ?", (self._traces_kept,)
             )
@@ -198,6 +201,26 @@ class SqliteStore:
                 "SELECT seq, document FROM traces ORDER BY seq DESC LIMIT ?", (limit,)
             ).fetchall()
             return [_trace(connection, *row) for row in rows]
+
+    def recording(self, name: str) -> list[Trace]:
+        with self._file.read() as connection:
+            rows = connection.execute(
+                "SELECT seq, document FROM traces WHERE recording = ? ORDER BY seq", (name,)
+            ).fetchall()
+            return [_trace(connection, *row) for row in rows]
+
+    def recordings(self, limit: int) -> list[RecordingSummary]:
+        with self._file.read() as connection:
+            rows = connection.execute(
+                "SELECT recording, count(*), min(started_at), max(started_at) FROM traces"
+                " WHERE recording IS NOT NULL GROUP BY recording ORDER BY max(seq) DESC LIMIT ?",
+                (limit,),
+            ).fetchall()
+        return [RecordingSummary(*row) for row in rows]
+
+    def drop_recording(self, name: str) -> int:
+        with self._file.write(durable=False) as connection:
+            return connection.execute("DELETE FROM traces WHERE recording = ?", (name,)).rowcount
 
     def add_feedback(self, trace: str, passed: bool, detail: str, at: float) -> None:
         with self._file.write(durable=False) as connection:

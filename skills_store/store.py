@@ -7,7 +7,7 @@ Which moves of a skill are legal is `lifecycle`, enforced here on every write.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from threading import RLock
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from catalog.tools import Snapshot, Tool, ToolId
 from skills_store.errors import UnknownSkill, VersionConflict
 from skills_store.lifecycle import Actor, StateChange, check_entry, check_transition
 from skills_store.skill import Skill, SkillState
-from skills_store.trace import Trace, Verification
+from skills_store.trace import RecordingSummary, Trace, Verification
 from skills_store.utility import Use, UseCounts
 
 __all__ = ["TRACES_KEPT", "MemoryStore", "Store", "check_next_version", "feedback_of"]
@@ -135,6 +135,18 @@ class Store(Protocol):
 
     def traces(self, limit: int) -> list[Trace]:
         """Return the newest traces, the newest first, each with its feedback."""
+        ...
+
+    def recording(self, name: str) -> list[Trace]:
+        """Return the traces of one conversation, the oldest first; empty when there is none."""
+        ...
+
+    def recordings(self, limit: int) -> list[RecordingSummary]:
+        """Return the conversations that calls were kept of, the one with the newest call first."""
+        ...
+
+    def drop_recording(self, name: str) -> int:
+        """Forget the traces of one conversation, and return how many there were."""
         ...
 
     def add_feedback(self, trace: str, passed: bool, detail: str, at: float) -> None:
@@ -329,6 +341,23 @@ class MemoryStore:
         with self._open():
             return list(reversed(self._traces.values()))[:limit]
 
+    def recording(self, name: str) -> list[Trace]:
+        with self._open():
+            return [trace for trace in self._traces.values() if trace.recording == name]
+
+    def recordings(self, limit: int) -> list[RecordingSummary]:
+        with self._open():
+            newest = reversed(self._traces.values())
+            names = list(dict.fromkeys(trace.recording for trace in newest if trace.recording is not None))
+        return [_summary(name, self.recording(name)) for name in names[:limit]]
+
+    def drop_recording(self, name: str) -> int:
+        with self._open():
+            dropped = [trace.id for trace in self._traces.values() if trace.recording == name]
+            for trace_id in dropped:
+                del self._traces[trace_id]
+            return len(dropped)
+
     def add_feedback(self, trace: str, passed: bool, detail: str, at: float) -> None:  # noqa: ARG002
         with self._open():
             kept = self._traces.get(trace)
@@ -379,3 +408,8 @@ class MemoryStore:
     def _log(self, skill: Skill, before: SkillState, by: Actor, at: float) -> None:
         change = StateChange(skill.version, before, skill.state, by, skill.reason, at)
         self._changes[skill.name].append(change)
+
+
+def _summary(name: str, traces: Sequence[Trace]) -> RecordingSummary:
+    began = [trace.started_at for trace in traces]
+    return RecordingSummary(name, len(traces), min(began), max(began))

@@ -6,6 +6,7 @@ stored by digest with a preview, and the full value lives in the spill folder.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -14,7 +15,16 @@ from catalog.effects import Effect
 from catalog.tools import ToolId
 from skills_store.workflow.faults import Fault
 
-__all__ = ["PREVIEW_BYTES", "Coercion", "Outcome", "Status", "Step", "Trace", "Verification"]
+__all__ = [
+    "PREVIEW_BYTES",
+    "Coercion",
+    "Outcome",
+    "RecordingSummary",
+    "Status",
+    "Step",
+    "Trace",
+    "Verification",
+]
 
 PREVIEW_BYTES = 16_384
 
@@ -90,3 +100,19 @@ class Trace(_Record):
     verifications: tuple[Verification, ...] = ()
     level: str | None = None
     """How far a solve with a model had escalated when this ran, None outside of one."""
+    workflow: dict[str, JsonValue] | None = None
+    """The document that ran, secrets taken out; None for a single relayed call."""
+    recording: str | None = None
+    """Name of the conversation whose calls belong together, None outside of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingSummary:
+    """One conversation whose relayed calls were kept."""
+
+    name: str
+    calls: int
+    started_at: float
+    """Unix seconds, of its first call."""
+    last_at: float
+    """Unix seconds, of its last call."""

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from catalog.result import CallOutcome
 from catalog.tools import ToolId
 from server.backends.sampling import Sampler
-from server.bank import health, relaying, using
+from server.bank import health, relaying, saving, using
 from server.bank.answering import answered, judged
 from server.bank.context import Context
 from server.bank.deciding import approvable_skill, approve_skill, reject_skill
@@ -22,6 +22,7 @@ from server.bank.learning import check_name, learn
 from server.bank.proving import prove
 from server.bank.publishing import PublishedSkill, published_skills
 from server.bank.repairing import Repaired, repair_document, spent_at_once
+from server.bank.reviewing import review_queue, revise
 from server.bank.routing import no_direct_skill, run_directly
 from server.bank.running import check_document, run_document
 from server.bank.solving import solve_task
@@ -32,8 +33,12 @@ from server.reports import (
     CheckReport,
     DoctorReport,
     EffectsReport,
+    RecordingReport,
+    RecordingsReport,
     RepairReport,
+    ReviewReport,
     RunReport,
+    SavedReport,
     ServerReport,
     ServerTool,
     SkillReport,
@@ -41,7 +46,7 @@ from server.reports import (
     TestReport,
     ToolsReport,
 )
-from server.requests import RepairRequest, SolveRequest
+from server.requests import RepairRequest, SaveRequest, SolveRequest
 from server.verification import Checks
 from skills_store.errors import StoreError
 from skills_store.skill import Skill
@@ -206,6 +211,20 @@ class Bank:
         """Turn a proposed skill down for a reason; its workflow is not proposed again."""
         return reject_skill(name, version, reason, self.context)
 
+    async def review_queue(self) -> ReviewReport:
+        """Return the proposed versions that wait for a person, with what each changes."""
+        return review_queue(self.context)
+
+    async def revise(self, name: str, document: object) -> SavedReport:
+        """Keep a person's own version of a skill, tested like any other.
+
+        Raises:
+            UnknownSkill: there is no such skill.
+            MalformedWorkflow: the document cannot be read.
+            NotSaved: it has static faults, or changes nothing.
+        """
+        return await revise(name, document, self.context)
+
     async def retire(self, name: str, reason: str) -> SkillReport:
         """Take a skill out of use; it stays readable."""
         return using.retire_skill(name, reason, self.context)
@@ -219,9 +238,51 @@ class Bank:
         tool: ToolId,
         arguments: Mapping[str, JsonValue],
         progress: relaying.UpstreamProgress | None = None,
+        recording: str | None = None,
     ) -> CallOutcome:
-        """Relay one call to an upstream tool; its trace id is in the outcome's meta."""
-        return await relaying.call_tool(tool, arguments, progress, self.context)
+        """Relay one call to an upstream tool; its trace id is in the outcome's meta.
+
+        Args:
+            tool: what to call.
+            arguments: sent as they are.
+            progress: awaited for each progress report.
+            recording: the conversation the call belongs to, None: to none.
+        """
+        return await relaying.call_tool(tool, arguments, progress, self.context, recording)
+
+    def is_run(self, trace_id: str) -> bool:
+        """Return whether a run or a call with this trace id is kept."""
+        self.context.afterwards.finish()
+        return self.context.store.trace(trace_id) is not None
+
+    async def save(self, request: SaveRequest) -> SavedReport:
+        """Compile what was worked out already into a skill: a conversation's calls, or one run.
+
+        Raises:
+            NotSaved: there is nothing to compile, or it cannot be a skill; says why.
+            UnknownTrace: no such conversation or run is kept.
+        """
+        return await saving.save(request, self.context)
+
+    async def recordings(self, limit: int = 20) -> RecordingsReport:
+        """Return the conversations whose calls were kept, the newest first."""
+        return saving.list_recordings(limit, self.context)
+
+    async def show_recording(self, name: str) -> RecordingReport:
+        """Return the calls of one conversation.
+
+        Raises:
+            UnknownTrace: none of this name is kept.
+        """
+        return saving.show_recording(name, self.context)
+
+    async def forget_recording(self, name: str) -> int:
+        """Drop the calls of one conversation and return how many there were.
+
+        Raises:
+            UnknownTrace: none of this name is kept.
+        """
+        return saving.forget_recording(name, self.context)
 
     async def report_outcome(self, trace_id: str, passed: bool, detail: str) -> dict[str, JsonValue]:
         """Record whether an answer proved right.

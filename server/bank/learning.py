@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from pydantic import JsonValue
@@ -11,21 +11,24 @@ from pydantic import JsonValue
 from catalog.tools import Snapshot
 from server.bank.context import Context
 from server.bank.errors import NotSaved
+from server.bank.families import find_family, widened_skill
 from server.bank.proving import prove, replayer
 from server.bank.publishing import refresh_published
 from server.compilation.compile import Compiled, Surroundings, VerifiedRun, compile_skill
 from server.compilation.errors import NotCompilable
+from server.compilation.lifting import declared_inputs
 from server.compilation.prose import name_of_task, skill_name
 from server.curation.gathering import Candidate, gather_evidence
 from server.progress import Progress
 from skills_store.admission import judge_admission
 from skills_store.errors import VersionConflict
-from skills_store.skill import AdmissionVerdict, ReplayTest, Skill
+from skills_store.skill import AdmissionVerdict, ReplayTest, Skill, SkillState
 
-__all__ = ["Learned", "check_name", "learn"]
+__all__ = ["Learned", "Lesson", "check_name", "judge_candidate", "keep_version", "learn"]
 
 _LONGEST_NAME = 40
 _OF_VERSION = " of version "
+_FROM_WORST: tuple[SkillState, ...] = ("shadow", "context_only", "proposed", "active")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +41,34 @@ class Learned:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lesson:
-    """A compiled candidate on its way into the store."""
+class Lesson:
+    """A compiled candidate on its way into the store, in every reading that explains the run."""
 
-    compiled: Compiled
+    readings: tuple[Compiled, ...]
     explicit: bool
     examples: tuple[Mapping[str, JsonValue], ...]
     snapshot: Snapshot
     context: Context
+    traces: int = 1
+    """Distinct verified runs that the candidate stands on."""
+    has_border: bool = False
+    """Whether a person saves a workflow with the inputs it shall have."""
+
+    @property
+    def compiled(self) -> Compiled:
+        return self.readings[0]
 
     @property
     def skill(self) -> Skill:
         return self.compiled.skill
+
+    def read_as(self, compiled: Compiled) -> Lesson:
+        """Return the lesson with one reading of several alone, and the examples that are for its inputs."""
+        if len(self.readings) == 1:
+            return self
+        names = set(declared_inputs(compiled.skill.workflow))
+        examples = tuple(example for example in self.examples if set(example) <= names)
+        return replace(self, readings=(compiled,), examples=examples)
 
 
 def check_name(wished: str) -> None:
@@ -88,17 +107,18 @@ async def learn(
     snapshot, wished = context.known(), name or _free_name(run, context)
     around = Surroundings(snapshot, context.effects, context.store.version, context.clock())
     try:
-        compiled = compile_skill(run, wished, around, explicit=explicit)
+        readings = compile_skill(run, wished, around, explicit=explicit)
     except NotCompilable as error:
         return Learned(None, f"not compilable: {error}")
-    document = cast("JsonValue", compiled.skill.model_dump(mode="json"))
-    if context.redact(document) != document:
+    documents = [cast("JsonValue", compiled.skill.model_dump(mode="json")) for compiled in readings]
+    if any(context.redact(document) != document for document in documents):
         return Learned(None, "not compilable: it holds a secret, which belongs into a server's environment")
-    lesson = _Lesson(compiled, explicit, examples, snapshot, context)
+    has_border = explicit and bool(declared_inputs(run.workflow))
+    lesson = Lesson(readings, explicit, examples, snapshot, context, has_border=has_border)
     try:
         return await _kept(lesson)
     except VersionConflict as error:
-        return Learned(None, f"not saved: somebody else saved {compiled.skill.name} meanwhile ({error})")
+        return Learned(None, f"not saved: somebody else saved {lesson.skill.name} meanwhile ({error})")
 
 
 def _free_name(run: VerifiedRun, context: Context) -> str:
@@ -109,12 +129,21 @@ def _free_name(run: VerifiedRun, context: Context) -> str:
     return next(option for option in options if context.store.head(option) is None)
 
 
-async def _kept(lesson: _Lesson) -> Learned:
+async def _kept(lesson: Lesson) -> Learned:
     """Keep a candidate by what is known of its workflow: nothing, a proposal, a skill, a refusal."""
+    store = lesson.context.store
+    known = [c for c in lesson.readings if store.by_content_hash(c.skill.content_hash) is not None]
+    if not known:
+        return await _with_its_family(lesson) or await _admitted(lesson)
+    return await _kept_again(lesson.read_as(known[0]))
+
+
+async def _kept_again(lesson: Lesson) -> Learned:
+    """Keep a candidate whose workflow the store has already."""
     store, skill = lesson.context.store, lesson.skill
     twin = store.by_content_hash(skill.content_hash)
     if twin is None:
-        return await _admitted(lesson)
+        raise LookupError(f"no skill has the workflow of {skill.name}")
     head = store.head(twin.name)
     is_in_use = head is not None and head.content_hash == skill.content_hash
     known = head if head is not None and is_in_use else twin
@@ -133,13 +162,53 @@ async def _kept(lesson: _Lesson) -> Learned:
     return await _proved_again(known, lesson)
 
 
-async def _admitted(lesson: _Lesson, name: str | None = None) -> Learned:
+async def _with_its_family(lesson: Lesson) -> Learned | None:
+    """Make one skill of this run and a kept skill of the same calls; None where that takes a guess."""
+    if lesson.has_border:
+        return None
+    found = find_family([compiled.skill for compiled in lesson.readings], lesson.explicit, lesson.context)
+    if found is None:
+        return None
+    if not found.widened.added:
+        return await _proved_again(found.known, lesson.read_as(lesson.readings[found.reading]))
+    context, known = lesson.context, found.known
+    skill = widened_skill(found, lesson.snapshot, context.clock())
+    wider = replace(lesson, readings=(Compiled(skill),), traces=2)
+    judged, verdict = await judge_candidate(wider, known.name, known)
+    if verdict.state == "shadow":
+        return None
+    return keep_version(judged, verdict, known, context)
+
+
+async def _admitted(lesson: Lesson, name: str | None = None) -> Learned:
     """Judge a candidate and add it as the first or next version of its name."""
+    context = lesson.context
+    parent = context.store.head(name or lesson.skill.name)
+    judged_readings = [
+        await judge_candidate(lesson.read_as(compiled), name, parent) for compiled in lesson.readings
+    ]
+    judged, verdict = max(judged_readings, key=lambda found: _trust(found[1]))
+    return keep_version(judged, verdict, parent, context)
+
+
+def keep_version(judged: Skill, verdict: AdmissionVerdict, parent: Skill | None, context: Context) -> Learned:
+    """Keep a judged candidate as the first or next version of its name."""
+    context.store.add_version(judged, expected_head=parent.version if parent else None)
+    if parent is not None and parent.state == "active" and judged.state != "active":
+        # What is in use stays in use until its successor has earned its place.
+        context.store.set_head(judged.name, parent.version, expected_head=judged.version)
+    refresh_published(context)
+    return Learned(judged, verdict.reason, verdict)
+
+
+async def judge_candidate(
+    lesson: Lesson, name: str | None, parent: Skill | None
+) -> tuple[Skill, AdmissionVerdict]:
+    """Return one reading as it would be kept, and what it earned."""
     context, skill = lesson.context, lesson.skill
     if name is not None and name != skill.name:
         workflow = skill.workflow.model_copy(update={"name": name})
         skill = skill.model_copy(update={"name": name, "workflow": workflow})
-    parent = context.store.head(skill.name)
     if parent is not None:
         skill = _next_version(skill, parent, context)
     context.progress(Progress("admit", f"replaying {skill.name} in fresh processes and on other inputs"))
@@ -147,6 +216,7 @@ async def _admitted(lesson: _Lesson, name: str | None = None) -> Learned:
         Candidate(
             skill=skill,
             learning=context.config.learning,
+            distinct_verified_traces=lesson.traces,
             explicit_save=lesson.explicit,
             frozen_literals=lesson.compiled.frozen,
             examples=lesson.examples,
@@ -154,15 +224,13 @@ async def _admitted(lesson: _Lesson, name: str | None = None) -> Learned:
         replayer(lesson.snapshot, context, skill),
     )
     verdict = judge_admission(gathered.evidence)
-    judged = gathered.skill.model_copy(
-        update={"state": verdict.state, "reason": verdict.reason, "verdict": verdict}
-    )
-    context.store.add_version(judged, expected_head=parent.version if parent else None)
-    if parent is not None and parent.state == "active" and judged.state != "active":
-        # What is in use stays in use until its successor has earned its place.
-        context.store.set_head(judged.name, parent.version, expected_head=judged.version)
-    refresh_published(context)
-    return Learned(judged, verdict.reason, verdict)
+    changes = {"state": verdict.state, "reason": verdict.reason, "verdict": verdict}
+    return gathered.skill.model_copy(update=changes), verdict
+
+
+def _trust(verdict: AdmissionVerdict) -> tuple[int, int]:
+    """Return what orders readings: the state earned, then how little was found against it."""
+    return _FROM_WORST.index(verdict.state), -sum(not check.passed for check in verdict.checks)
 
 
 def _next_version(skill: Skill, parent: Skill, context: Context) -> Skill:
@@ -204,7 +272,7 @@ async def _verified_anew(known: Skill, context: Context) -> Learned:
     return Learned(now, f"{known.name} stays stale: {failed or 'it has no tests'}", now.verdict)
 
 
-async def _proved_again(known: Skill, lesson: _Lesson) -> Learned:
+async def _proved_again(known: Skill, lesson: Lesson) -> Learned:
     """Count a second run of a kept workflow; a proposal may become active by it."""
     context, again = lesson.context, lesson.skill
     originals = [test.inputs for test in known.tests if test.kind == "original"]
@@ -225,7 +293,7 @@ async def _proved_again(known: Skill, lesson: _Lesson) -> Learned:
     return Learned(_moved(known, verdict, lesson), verdict.reason, verdict)
 
 
-def _moved(known: Skill, verdict: AdmissionVerdict, lesson: _Lesson) -> Skill:
+def _moved(known: Skill, verdict: AdmissionVerdict, lesson: Lesson) -> Skill:
     """Return the kept skill in the state it has earned now; only a person moves a person's skill."""
     context = lesson.context
     if verdict.state == known.state or (known.origin == "user" and not lesson.explicit):

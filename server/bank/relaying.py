@@ -75,7 +75,11 @@ def _tool_hit(tool: Tool, hit: FoundEntry, effects: EffectTable) -> ToolHit:
 
 
 async def call_tool(
-    tool: ToolId, arguments: Mapping[str, JsonValue], progress: UpstreamProgress | None, context: Context
+    tool: ToolId,
+    arguments: Mapping[str, JsonValue],
+    progress: UpstreamProgress | None,
+    context: Context,
+    recording: str | None = None,
 ) -> CallOutcome:
     """Relay one call; the outcome's meta names the trace of one step that it will be kept as.
 
@@ -84,7 +88,7 @@ async def call_tool(
     """
     outcome = await context.connections.call(tool, dict(arguments), progress=progress)
     context.keep_seen([tool.server])
-    kept = await keep_call(tool, dict(arguments), outcome, context)
+    kept = await keep_call(tool, dict(arguments), outcome, context, recording)
     meta = {**outcome.meta, TRACE_META_KEY: kept.trace_id}
     if outcome.large_bytes is None or kept.step is None:
         return replace(outcome, meta=meta)

@@ -128,7 +128,7 @@ def _keep_trace(result: SearchResult, context: Context, level: str | None) -> Tr
     best = result.best.evaluation
     if best.trace is None or best.verdict is None:
         return None
-    trace = judged_trace(best.trace, best.verdict, context)
+    trace = judged_trace(best.trace, result.best.candidate.workflow, best.verdict, context)
     faults = tuple(context.recorder.fault(fault) for fault in best.faults)
     trace = trace.model_copy(update={"faults": faults, "level": level})
     context.store.add_trace(trace)

@@ -169,7 +169,7 @@ async def execute(planned: Planned, episode: Episode, snapshot: Snapshot, contex
             options=context.options(planned.task),
         )
     verdict = verify(run, planned.workflow, with_defaults(planned.workflow, planned.inputs), planned.checks)
-    trace = judged_trace(run.trace, verdict, context)
+    trace = judged_trace(run.trace, planned.workflow, verdict, context)
     context.store.add_trace(trace)
     return Executed(trace, await shown_outputs(run.result, context))
 

@@ -17,15 +17,17 @@ from server.bank.errors import UnknownTrace
 from server.execution.failures import Place, PlannedCall, faults_of
 from server.verification import Verdict
 from skills_store.trace import Step, Trace
+from skills_store.workflow.model import Workflow
 
 __all__ = ["KeptCall", "judged_trace", "keep_call", "report_outcome", "shown_outputs"]
 
 
-def judged_trace(trace: Trace, verdict: Verdict, context: Context) -> Trace:
-    """Return a run's trace with what was said of it, fit to be stored and shown."""
+def judged_trace(trace: Trace, workflow: Workflow, verdict: Verdict, context: Context) -> Trace:
+    """Return a run's trace with the document that ran and what was said of it, fit to be stored and shown."""
     recorder = context.recorder
     return trace.model_copy(
         update={
+            "workflow": context.redact(workflow.to_json()),
             "status": verdict.status,
             "faults": tuple(recorder.fault(fault) for fault in verdict.faults),
             "verifications": tuple(
@@ -51,14 +53,26 @@ async def shown_outputs(
 
 
 async def keep_call(
-    tool: ToolId, arguments: dict[str, JsonValue], outcome: CallOutcome, context: Context
+    tool: ToolId,
+    arguments: dict[str, JsonValue],
+    outcome: CallOutcome,
+    context: Context,
+    recording: str | None = None,
 ) -> KeptCall:
     """Have a relayed call kept as a trace of one step, written a moment after its answer.
 
     One whose values are large is made in a thread and written at once: its client is shown what the
     trace holds.
+
+    Args:
+        tool: what was called.
+        arguments: as they were sent.
+        outcome: what came of it.
+        context: the bank.
+        recording: the conversation the call belongs to, None: to none.
     """
-    call = _Relayed(uuid.uuid4().hex, tool, arguments, context.effects.effect(tool), context.clock())
+    trace_id, effect = uuid.uuid4().hex, context.effects.effect(tool)
+    call = _Relayed(trace_id, tool, arguments, effect, context.clock(), recording)
     if outcome.large_bytes is not None or is_large(arguments):
         step = await anyio.to_thread.run_sync(_step, call, outcome, context)
         context.store.add_trace(_trace_of(call, step, outcome))
@@ -89,6 +103,7 @@ class _Relayed:
     effect: Effect
     ended_at: float
     """Unix seconds."""
+    recording: str | None
 
 
 def _step(relayed: _Relayed, outcome: CallOutcome, context: Context) -> Step:
@@ -130,6 +145,7 @@ def _trace_of(relayed: _Relayed, step: Step, outcome: CallOutcome) -> Trace:
         calls=1,
         seconds=outcome.seconds,
         started_at=relayed.ended_at - outcome.seconds,
+        recording=relayed.recording,
     )
 
 

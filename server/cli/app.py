@@ -9,7 +9,19 @@ from importlib.metadata import version
 
 import click
 
-from server.cli import effects, init, inputs, login, models, servers, service, skills, workflows
+from server.cli import (
+    effects,
+    init,
+    inputs,
+    login,
+    models,
+    recordings,
+    review,
+    servers,
+    service,
+    skills,
+    workflows,
+)
 from server.cli.errors import FAILED, Failure, failure_of
 from server.cli.ports import Wiring, product_wiring
 
@@ -46,6 +58,8 @@ for _command in (
     workflows.repair,
     workflows.solve,
     skills.skills,
+    review.review,
+    recordings.record,
     models.model,
     service.serve,
     service.demo,

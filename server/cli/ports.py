@@ -24,8 +24,12 @@ from server.reports import (
     CheckReport,
     DoctorReport,
     EffectsReport,
+    RecordingReport,
+    RecordingsReport,
     RepairReport,
+    ReviewReport,
     RunReport,
+    SavedReport,
     SkillReport,
     SkillsReport,
     TestReport,
@@ -35,7 +39,7 @@ from skills_store.skill import Skill
 
 if TYPE_CHECKING:
     from server.execution.consent import Consent
-    from server.requests import RepairRequest, SolveRequest
+    from server.requests import RepairRequest, SaveRequest, SolveRequest
     from server.reset_trial import ResetTrial, TrialVerdict
     from server.verification import Checks
 
@@ -101,8 +105,32 @@ class BankPort(Protocol):
         """Turn a proposed skill down; the reason is remembered. Raises UnknownSkill or NotDecided."""
         ...
 
+    async def review_queue(self) -> ReviewReport:
+        """Return the proposed versions that wait for a person, with what each changes."""
+        ...
+
+    async def revise(self, name: str, document: object) -> SavedReport:
+        """Keep a person's own version of a skill. Raises UnknownSkill, MalformedWorkflow or NotSaved."""
+        ...
+
     async def retire(self, name: str, reason: str) -> SkillReport:
         """Take a skill out of use; it stays readable. Raises UnknownSkill or IllegalTransition."""
+        ...
+
+    async def save(self, request: SaveRequest) -> SavedReport:
+        """Compile a kept conversation or run into a skill. Raises NotSaved or UnknownTrace."""
+        ...
+
+    async def recordings(self, limit: int = 20) -> RecordingsReport:
+        """Return the conversations whose calls were kept, the newest first."""
+        ...
+
+    async def show_recording(self, name: str) -> RecordingReport:
+        """Return the calls of one conversation. Raises UnknownTrace."""
+        ...
+
+    async def forget_recording(self, name: str) -> int:
+        """Drop the calls of one conversation and return how many there were. Raises UnknownTrace."""
         ...
 
     async def doctor(self) -> DoctorReport:

@@ -14,7 +14,14 @@ from server.reports import SkillReport, SkillsReport, TestReport
 from skills_store.skill import AdmissionCheck, Skill, SkillState
 from skills_store.workflow.graph import dependencies
 
-__all__ = ["render_proposed_skill", "render_skill", "render_skill_moved", "render_skills", "render_tests"]
+__all__ = [
+    "render_checks",
+    "render_proposed_skill",
+    "render_skill",
+    "render_skill_moved",
+    "render_skills",
+    "render_tests",
+]
 
 _STATE_STYLE: dict[SkillState, str] = {
     "active": "green",
@@ -68,7 +75,7 @@ def render_proposed_skill(console: Console, skill: Skill) -> None:
     heading(console, "Failed checks")
     if not failed:
         console.print("  none", style="dim")
-    _render_checks(console, failed)
+    render_checks(console, failed)
     heading(console, "Tools")
     for pin in skill.pins:
         console.print(Text.assemble("  ", plain(pin.tool), f"  {pin.effect.value}"), soft_wrap=True)
@@ -149,10 +156,11 @@ def _render_evidence(console: Console, skill: Skill) -> None:
         console.print(
             Text.assemble("  ", mark(verification.passed), f" {verification.by}  ", detail), soft_wrap=True
         )
-    _render_checks(console, skill.verdict.checks if skill.verdict else ())
+    render_checks(console, skill.verdict.checks if skill.verdict else ())
 
 
-def _render_checks(console: Console, checks: Iterable[AdmissionCheck]) -> None:
+def render_checks(console: Console, checks: Iterable[AdmissionCheck]) -> None:
+    """Draw the checks of an admission, passed and failed."""
     for check in checks:
         line = Text.assemble(
             "  ", mark(check.passed), f" {check.gate}: ", plain(check.name), "  ", plain(check.detail, "dim")

@@ -1,4 +1,4 @@
-"""Commands on skills: list, show, run, test, approve, reject, rollback, retire."""
+"""Commands on skills: list, show, run, test, approve, reject, rollback, retire; `recordings` has save."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from server.cli.errors import NeedsApproval
 from server.cli.options import inputs_option, session_command
+from server.cli.recordings import save
 from server.cli.render import render_run
 from server.cli.render_skills import (
     render_proposed_skill,
@@ -156,3 +157,6 @@ def retire(session: Session, *, name: str, reason: str) -> int:
     report = session.with_bank(lambda bank: bank.retire(name, reason))
     session.show(report, render_skill_moved)
     return 0
+
+
+skills.add_command(save)

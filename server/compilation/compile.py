@@ -6,7 +6,7 @@ literals are lifted and linked, tests carry recorded calls, every upstream tool 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -15,14 +15,18 @@ from catalog.effects import Effect, EffectTable
 from catalog.errors import SchemaRejected
 from catalog.tools import Snapshot, Tool, ToolId
 from server.compilation.errors import NotCompilable
-from server.compilation.lifting import Lifted, lift_literals, literal_places
+from server.compilation.folding import fold_repeats
+from server.compilation.lifting import Lifted, declared_inputs, lift_literals
 from server.compilation.linking import link_literals
+from server.compilation.places import literal_places
 from server.compilation.prose import render_description, render_guidance, skill_name
+from server.compilation.recorded import loosened
 from server.compilation.signature import compile_signature
 from skills_store.skill import Pin, Provenance, RecordedCall, ReplayTest, Skill, ToolHints
 from skills_store.trace import Trace, Verification
 from skills_store.workflow.hashing import content_hash, shape_hash
 from skills_store.workflow.model import Workflow
+from skills_store.workflow.references import Scope, resolve
 
 __all__ = ["Compiled", "Surroundings", "VerifiedRun", "compile_skill", "recorded_calls"]
 
@@ -42,6 +46,8 @@ class VerifiedRun:
     edits: tuple[str, ...] = ()
     """Readable edits of the repair that led here."""
     verifications: tuple[Verification, ...] = ()
+    is_recording: bool = False
+    """Whether the workflow is calls in the order somebody made them, and nobody planned it."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +70,23 @@ class Compiled:
     frozen: tuple[str, ...] = ()
 
 
-def compile_skill(run: VerifiedRun, name: str, around: Surroundings, *, explicit: bool) -> Compiled:
-    """Return the candidate skill of a verified run.
+@dataclass(frozen=True)
+class _Shaped:
+    """A run as a general workflow: its data flow recovered, its values lifted."""
+
+    lifted: Lifted
+    outputs: dict[str, JsonValue]
+    """Declared outputs of the run."""
+    recorded: tuple[RecordedCall, ...]
+
+
+def compile_skill(
+    run: VerifiedRun, name: str, around: Surroundings, *, explicit: bool
+) -> tuple[Compiled, ...]:
+    """Return the candidate skill of a verified run, in every reading that explains it.
+
+    There are two where the task says a value that an earlier output gave as well: first with the
+    value as an input, then with the data flow. Runs on other inputs decide.
 
     Args:
         run: what was verified.
@@ -80,22 +101,52 @@ def compile_skill(run: VerifiedRun, name: str, around: Surroundings, *, explicit
     """
     if run.trace.outputs is None or not run.workflow.outputs or not run.workflow.nodes:
         raise NotCompilable("the run has no outputs, or no tool made them")
-    legal, task = skill_name(name), run.task or ""
-    linked = link_literals(run.workflow, run.node_outputs, task, run.inputs)
-    lifted = lift_literals(linked, task, run.inputs, around.snapshot)
-    if lifted.uncarried and not explicit:
-        said = ", ".join(lifted.uncarried)
+    legal = skill_name(name)
+    readings = [_shaped(run, around, said_too=False)]
+    linked = _shaped(run, around, said_too=True)
+    if linked.lifted.workflow != readings[0].lifted.workflow:
+        readings.append(linked)
+    carried = [shaped for shaped in readings if explicit or not shaped.lifted.uncarried]
+    if not carried:
+        said = ", ".join(readings[0].lifted.uncarried)
         raise NotCompilable(f"the task says {said}, which no input carries: name it as an input, or save it")
-    workflow = lifted.workflow.model_copy(update={"name": legal})
-    return Compiled(_skill(run, workflow, lifted, around, explicit=explicit), _frozen(lifted))
+    return tuple(
+        Compiled(_skill(run, legal, shaped, around, explicit=explicit), _frozen(shaped.lifted))
+        for shaped in carried
+    )
 
 
-def _skill(
-    run: VerifiedRun, workflow: Workflow, lifted: Lifted, around: Surroundings, *, explicit: bool
-) -> Skill:
+def _shaped(run: VerifiedRun, around: Surroundings, *, said_too: bool) -> _Shaped:
+    task, known = run.task or "", run.node_outputs
+    linked = link_literals(run.workflow, known, task, run.inputs, said_too=said_too)
+    says = "" if declared_inputs(linked) else task
+    folded = fold_repeats(linked, known, says, outputs_follow=run.is_recording)
+    workflow = loosened(folded.workflow, around.effects) if run.is_recording else folded.workflow
+    lifted = lift_literals(workflow, task, run.inputs, around.snapshot, folded.given)
+    if not run.is_recording:
+        return _Shaped(lifted, run.outputs, _moved(recorded_calls(run.trace), folded.moved, workflow))
+    scope = Scope(inputs=lifted.inputs, outputs=folded.outputs)
+    outputs = {name: resolve(value, scope) for name, value in workflow.outputs.items()}
+    return _Shaped(lifted, outputs, _moved(recorded_calls(run.trace), folded.moved, workflow))
+
+
+def _moved(
+    calls: Iterable[RecordedCall], moved: Mapping[str, tuple[str, int]], workflow: Workflow
+) -> tuple[RecordedCall, ...]:
+    """Return the recorded calls under the nodes that make them now."""
+    renamed: list[RecordedCall] = []
+    for call in calls:
+        node, item = moved.get(call.node, (call.node, call.item))
+        if workflow.node(node) is not None:
+            renamed.append(call.model_copy(update={"node": node, "item": item}))
+    return tuple(renamed)
+
+
+def _skill(run: VerifiedRun, name: str, shaped: _Shaped, around: Surroundings, *, explicit: bool) -> Skill:
+    workflow = shaped.lifted.workflow.model_copy(update={"name": name})
     tools = _tools(workflow, around)
     try:
-        signature = compile_signature(workflow, run.outputs, around.snapshot)
+        signature = compile_signature(workflow, shaped.outputs, around.snapshot)
     except SchemaRejected as error:
         raise NotCompilable(f"its signature cannot be written down: {error}") from error
     effects = around.effects
@@ -110,7 +161,7 @@ def _skill(
         content_hash=content_hash(workflow),
         shape_hash=shape_hash(workflow),
         signature=signature,
-        tests=(_original_test(run, lifted.inputs),),
+        tests=(_original_test(shaped, run),),
         pins=tuple(Pin(tool=t.id, contract_hash=t.contract_hash, effect=effects.effect(t.id)) for t in tools),
         hints=_hints(tools, effects),
         guidance=render_guidance(run.task, workflow),
@@ -149,10 +200,9 @@ def _known(tool: ToolId, snapshot: Snapshot) -> Tool:
     return known
 
 
-def _original_test(run: VerifiedRun, inputs: dict[str, JsonValue]) -> ReplayTest:
-    return ReplayTest(
-        name="original", inputs=inputs, outputs=run.trace.outputs or {}, recorded=recorded_calls(run.trace)
-    )
+def _original_test(shaped: _Shaped, run: VerifiedRun) -> ReplayTest:
+    outputs = shaped.outputs if run.is_recording else run.trace.outputs or {}
+    return ReplayTest(name="original", inputs=shaped.lifted.inputs, outputs=outputs, recorded=shaped.recorded)
 
 
 def recorded_calls(trace: Trace) -> tuple[RecordedCall, ...]:

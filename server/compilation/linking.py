@@ -1,73 +1,82 @@
-"""Recovering data flow: a literal equal to an earlier output becomes a reference to it.
+"""Recovering data flow: a literal that an earlier output gave becomes a reference or a selector.
 
-Paper: FlowEvo, AgentEvolver (compile; DESIGN §5.8). A literal that the task or an input says too
-stays what it is: both readings explain it, and an input generalises.
+A literal that the task or an input says too has two readings: an input, which generalises, or a
+link. `link_literals` returns one reading; which one holds is decided by runs on other inputs.
+
+Paper: FlowEvo, AgentEvolver (compile; DESIGN §5.8).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
-from server.compilation.lifting import Place, literal_places
-from server.planning.leaves import leaves_of_value
+from server.compilation.derivation import Known, derivations
+from server.compilation.places import Place, literal_places
 from server.planning.literals import mentions
 from skills_store.workflow.edits import EditParameter, EditRefused, apply_edit
 from skills_store.workflow.graph import descendants
 from skills_store.workflow.model import Workflow
-from skills_store.workflow.references import Reference
+from skills_store.workflow.references import escape_literal
 
 __all__ = ["link_literals"]
 
-_TELLING_LENGTH = 4
-
 
 def link_literals(
-    workflow: Workflow, outputs: Mapping[str, JsonValue], task: str, inputs: Mapping[str, JsonValue]
+    workflow: Workflow,
+    outputs: Mapping[str, JsonValue],
+    task: str,
+    inputs: Mapping[str, JsonValue],
+    *,
+    said_too: bool = False,
 ) -> Workflow:
-    """Return the workflow with copied outputs replaced by references to where they came from.
+    """Return the workflow with what earlier outputs gave replaced by how they gave it.
 
     Args:
         workflow: what ran.
         outputs: full node outputs of the run by id.
         task: the task in a person's words.
         inputs: values the run was given.
+        said_too: whether also literals that the task or an input says are linked.
     """
-    for place in list(literal_places(workflow)):
-        is_said = mentions(task, place.value) or place.value in inputs.values()
-        if is_said or not _is_telling(place.value):
+    places = list(literal_places(workflow))
+    said = [place for place in places if _is_said(place.value, task, inputs.values())]
+    for place in places:
+        if place in said and not said_too:
             continue
-        source = next(_sources(workflow, place, outputs), None)
-        if source is None:
-            continue
-        edit = EditParameter(node=place.node, pointer=place.pointer, value=str(source))
-        try:
-            workflow = apply_edit(workflow, edit)
-        except EditRefused:
-            continue
+        earlier = _earlier(workflow, place, outputs)
+        known = _known(workflow, place, said, inputs)
+        for way in derivations(place.value, place.argument, earlier, known):
+            edit = EditParameter(node=place.node, pointer=place.pointer, value=way.expression)
+            try:
+                workflow = apply_edit(workflow, edit)
+            except EditRefused:
+                continue
+            break
     return workflow
 
 
-def _is_telling(value: JsonValue) -> bool:
-    """Return whether equality with an output is hardly chance: long text, or a number with digits."""
-    match value:
-        case bool() | None:
-            return False
-        case str():
-            return len(value) >= _TELLING_LENGTH
-        case int():
-            return abs(value) >= 1000
-        case float():
-            return len(repr(value)) > _TELLING_LENGTH
-        case _:
-            return False
+def _is_said(value: JsonValue, task: str, given: Iterable[JsonValue]) -> bool:
+    return mentions(task, value) or value in given
 
 
-def _sources(workflow: Workflow, place: Place, outputs: Mapping[str, JsonValue]) -> Iterator[Reference]:
+def _earlier(workflow: Workflow, place: Place, outputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the outputs that may have been there when the place's node was called."""
     later = descendants(workflow, place.node) | {place.node}
-    earlier: Sequence[str] = [node.id for node in workflow.nodes if node.id not in later]
-    for node_id in earlier:
-        for leaf in leaves_of_value(outputs[node_id]) if node_id in outputs else ():
-            if leaf.value == place.value and isinstance(leaf.value, type(place.value)):
-                yield Reference("nodes", node_id, leaf.pointer)
+    return {
+        node.id: outputs[node.id] for node in workflow.nodes if node.id not in later and node.id in outputs
+    }
+
+
+def _known(
+    workflow: Workflow, place: Place, said: Iterable[Place], inputs: Mapping[str, JsonValue]
+) -> list[Known]:
+    """Return what an item of a list may be found by: inputs, and other literals that somebody said."""
+    declared = workflow.inputs.get("properties")
+    names = declared if isinstance(declared, dict) else {}
+    named = [Known(f"$inputs.{name}", value) for name, value in inputs.items() if name in names]
+    return [
+        *named,
+        *(Known(escape_literal(other.value), other.value) for other in said if other.value != place.value),
+    ]

@@ -11,7 +11,7 @@ import re
 from pydantic import JsonValue
 
 from catalog.tools import JsonSchema
-from server.compilation.lifting import literal_places
+from server.compilation.places import literal_places
 from server.planning.literals import task_literals
 from skills_store.skill import Guidance, Signature
 from skills_store.workflow.model import Workflow

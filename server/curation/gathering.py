@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from catalog.labels import Label, labels_of
 from catalog.schema import lint_schema
+from catalog.tools import ToolId
 from server.compilation.compile import recorded_calls
 from server.compilation.lifting import declared_inputs
 from server.curation.differences import differences, is_moment, value_at
@@ -23,6 +25,7 @@ from server.verification import Checks, verify
 from skills_store.evidence import Evidence, InterfaceFindings, Learning, ReplayResult, UsedTool, VariedRun
 from skills_store.skill import ReplayTest, Skill
 from skills_store.workflow.check import check_workflow
+from skills_store.workflow.flows import check_flows
 
 __all__ = ["Candidate", "Gathered", "gather_evidence"]
 
@@ -93,8 +96,14 @@ def _interface(skill: Skill, replayer: Replayer) -> InterfaceFindings:
         ),
         faults=tuple(check_workflow(skill.workflow, replayer.snapshot, skills=replayer.signatures)),
         unpinned=tuple(t for t, known in tools.items() if known and pinned.get(t) != known.contract_hash),
+        flows=tuple(flow.message for flow in check_flows(skill.workflow, _labels(skill, replayer))),
         calls_itself=any(node.skill and node.skill.name == skill.name for node in skill.workflow.nodes),
     )
+
+
+def _labels(skill: Skill, replayer: Replayer) -> Mapping[ToolId, frozenset[Label]]:
+    tools = (replayer.snapshot.get(pin.tool) for pin in skill.pins)
+    return {tool.id: labels_of(tool, replayer.effects.effect(tool.id)) for tool in tools if tool}
 
 
 async def _replayed(skill: Skill, replayer: Replayer) -> tuple[Skill, list[ReplayResult]]:

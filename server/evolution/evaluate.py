@@ -25,6 +25,7 @@ from skills_store.skill import Signature
 from skills_store.trace import Step
 from skills_store.workflow.check import check_workflow
 from skills_store.workflow.faults import Cycle, Denied, Fault, OverLimit
+from skills_store.workflow.flows import FlowRule, check_flows
 from skills_store.workflow.graph import needed, reaching_inputs
 from skills_store.workflow.model import Workflow
 
@@ -85,6 +86,8 @@ class Evaluator:
     seen_tools: dict[ToolId, JsonValue] = field(default_factory=dict[ToolId, JsonValue])
     base_inputs: frozenset[str] | None = None
     """Inputs that reach an output of the base, None until it was evaluated."""
+    base_flows: frozenset[tuple[FlowRule, ToolId, ToolId]] = frozenset()
+    """Flows that a rule forbids and that the base has itself."""
     call_limit: float = math.inf
     """Calls of the episode past which none is made."""
     in_flight: int = 0
@@ -93,11 +96,16 @@ class Evaluator:
     """Nodes whose call happened and can neither be repeated nor undone."""
 
     async def evaluate(self, candidate: Candidate) -> Evaluation:
-        """Return what became of a candidate. The first one of a search is the base, run in full."""
+        """Return what became of a candidate. The first one of a search is the base, run in full.
+
+        A candidate in which an edit lets data go where it should not is not run (DESIGN §8).
+        """
         static = check_workflow(candidate.workflow, self.world.snapshot, skills=self.signatures)
         is_base = candidate.parent is None
         if any(isinstance(fault, Cycle | OverLimit) for fault in static):
             return self._without_run(candidate.workflow, static)
+        if leaks := self._new_flows(candidate.workflow, is_base=is_base):
+            return self._without_run(candidate.workflow, [*static, *leaks])
         activity = Activity.FIRST_RUN if is_base else Activity.RERUN
         async with self.episode.candidate(activity) as unmetered:
             caller = _Metered(unmetered, self)
@@ -115,6 +123,18 @@ class Evaluator:
     def may_repeat(self, workflow: Workflow) -> bool:
         """Return whether every call of a workflow may be made any number of times."""
         return all(node.tool is None or self.world.may_repeat(node.tool) for node in workflow.nodes)
+
+    def _new_flows(self, workflow: Workflow, *, is_base: bool) -> list[Fault]:
+        """Return a fault for each forbidden flow that an edit brought; those of the base are its owner's."""
+        flows = check_flows(workflow, self.world.labels)
+        if is_base:
+            self.base_flows = frozenset((flow.rule, flow.source, flow.sink) for flow in flows)
+            return []
+        return [
+            Denied(message=flow.message, node=flow.node, tool=flow.sink)
+            for flow in flows
+            if (flow.rule, flow.source, flow.sink) not in self.base_flows
+        ]
 
     def _keeps_inputs(self, workflow: Workflow) -> bool:
         """Return whether what reached an output of the base still does; the first workflow is the base."""

@@ -13,6 +13,7 @@ from functools import cached_property
 from pydantic import JsonValue
 
 from catalog.effects import Effect, EffectTable, Reset
+from catalog.labels import Label, labels_of
 from catalog.search import ToolIndex
 from catalog.tools import JsonSchema, Snapshot, Tool, ToolId
 from server.planning.leaves import Leaf, closed_part, output_leaves
@@ -52,6 +53,11 @@ class World:
             for hit in self.index.search(wording(said), limit=_HITS) if said else ():
                 found[hit.tool.id] = max(hit.score, found.get(hit.tool.id, 0.0))
         return found
+
+    @cached_property
+    def labels(self) -> Mapping[ToolId, frozenset[Label]]:
+        """What each known tool does with information."""
+        return {tool.id: labels_of(tool, self.effect(tool.id)) for tool in self.snapshot}
 
     def effect(self, tool: ToolId) -> Effect:
         """Return the effect class of a tool."""

@@ -13,7 +13,7 @@ from catalog.tools import JsonSchema
 from skills_store.skill import SkillState
 from skills_store.trace import Status
 
-__all__ = ["NOTED", "REPAIR", "RUN", "SKILL", "SKILLS", "TOOLS"]
+__all__ = ["NOTED", "REPAIR", "RUN", "SAVED", "SKILL", "SKILLS", "TOOLS"]
 
 _TEXT: JsonSchema = {"type": "string"}
 _COUNT: JsonSchema = {"type": "integer"}
@@ -158,3 +158,12 @@ TOOLS: JsonSchema = _answer(
 
 NOTED: JsonSchema = _answer({"trace": _TEXT, "passed": {"type": "boolean"}}, ["trace", "passed"])
 """What was recorded of an outcome."""
+SAVED: JsonSchema = _answer(
+    {
+        "skill": _or_null(_OBJECT, "The skill with name, version, state and inputs; null: not kept."),
+        "reason": {"type": "string", "description": "Why it is in its state, or why it was not kept."},
+        "calls": {**_COUNT, "description": "Successful calls it was compiled from."},
+        "verdict": _or_null(_OBJECT, "Every check with what it looked at."),
+    },
+    ["skill", "reason"],
+)

@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from catalog.tools import JsonSchema, ToolId
-from server.requests import Budget, RepairRequest, SolveRequest
+from server.requests import Budget, RepairRequest, SaveRequest, SolveRequest
 from server.surface.port import TRACE_META_KEY
 from server.verification import Checks
 
@@ -25,6 +25,7 @@ __all__ = [
     "RepairWorkflow",
     "ReportOutcome",
     "RunWorkflow",
+    "SaveSkill",
     "Solve",
     "input_schema",
 ]
@@ -198,11 +199,61 @@ class CallTool(_Arguments):
     server: str = Field(description="Name of the tool server, as find_tools gives it.")
     tool: str = Field(description="Name of the tool on that server.")
     arguments: Values = Field(default_factory=dict, description="The tool's arguments, by its input_schema.")
+    trace: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=100,
+        description="A name of your own for calls that belong together, so that save_skill can compile them."
+        " Left out: those of this connection.",
+    )
 
     @property
     def id(self) -> ToolId:
         """The tool that is meant."""
         return ToolId(self.server, self.tool)
+
+
+class SaveSkill(_Arguments):
+    """Arguments of `save_skill`."""
+
+    name: str = Field(
+        pattern="^[a-z][a-z0-9_]{0,39}$", description="Name of the skill: small letters, digits and _."
+    )
+    trace: str | None = Field(
+        default=None,
+        description="trace_id of a run, or the trace name you gave to call_tool."
+        " Left out: the calls of this connection.",
+    )
+    calls: tuple[int, ...] = Field(
+        default=(), description="Only these calls of it, numbered from 1 in the order they were made."
+    )
+    task: str | None = Field(
+        default=None, description="The task in words; the values it says become the skill's inputs."
+    )
+    inputs: Values = Field(
+        default_factory=dict,
+        description='Values of the calls that become inputs, by the names they shall have: {"city": "Oslo"}.',
+    )
+    examples: tuple[Values, ...] = Field(
+        default=(), description="Other values of those inputs, known to work; the skill is tried on them."
+    )
+
+    def request(self, conversation: str | None, *, is_run: bool) -> SaveRequest:
+        """Return what is asked of the bank.
+
+        Args:
+            conversation: the one the client is in, None when it is in none.
+            is_run: whether `trace` is the id of a kept run.
+        """
+        return SaveRequest(
+            name=self.name,
+            recording=None if is_run else self.trace or conversation,
+            trace=self.trace if is_run else None,
+            calls=self.calls,
+            task=self.task,
+            inputs=self.inputs,
+            examples=self.examples,
+        )
 
 
 class ReportOutcome(_Arguments):

@@ -22,6 +22,7 @@ from server.surface.arguments import (
     RepairWorkflow,
     ReportOutcome,
     RunWorkflow,
+    SaveSkill,
     Solve,
     input_schema,
 )
@@ -40,6 +41,7 @@ ARGUMENTS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "find_tools": FindTools,
         "call_tool": CallTool,
         "report_outcome": ReportOutcome,
+        "save_skill": SaveSkill,
     }
 )
 
@@ -114,6 +116,15 @@ count: skills that prove wrong are withdrawn.
 Example: {"trace_id": "...", "passed": false, "detail": "the total left out the last row"}"""
 
 
+_SAVE_SKILL = """\
+Keep what you just worked out as a skill, so that next time it is one call. It compiles your calls
+through call_tool, or one run_workflow, into a workflow: data flow between them is recovered, the
+values the task says become typed inputs, and it is tested on other values before anybody can call
+it. Use it once the result is right. Returns the skill with its state (active: callable now;
+proposed: a person must approve it first) and every check.
+Example: {"name": "order_status", "task": "Where is order A-17?"}"""
+
+
 def _tool(
     name: str, title: str, description: str, output: JsonSchema | None, hints: types.ToolAnnotations
 ) -> types.Tool:
@@ -138,6 +149,7 @@ _TOOLS = (
     # The upstream's answer passes through as it is, so no schema can be promised for it.
     _tool("call_tool", "Call a tool", _CALL_TOOL, None, _ACTS),
     _tool("report_outcome", "Report an outcome", _REPORT_OUTCOME, answers.NOTED, _NOTES),
+    _tool("save_skill", "Save a skill", _SAVE_SKILL, answers.SAVED, _ACTS),
 )
 
 BUILTIN_TOOLS: Mapping[str, types.Tool] = MappingProxyType({tool.name: tool for tool in _TOOLS})

@@ -25,6 +25,7 @@ from server.surface.arguments import (
     RepairWorkflow,
     ReportOutcome,
     RunWorkflow,
+    SaveSkill,
     Solve,
 )
 from server.surface.builtin_tools import ARGUMENTS
@@ -52,6 +53,8 @@ class ToolCall:
     arguments: Mapping[str, JsonValue]
     skill: Skill | None
     """The skill behind the tool, None for an always-there one."""
+    conversation: str | None = None
+    """What the client's calls through `call_tool` belong to, None where nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,9 @@ async def answer_call(bank: BankPort, call: ToolCall, attendance: Attendance) ->
     try:
         if call.skill is not None:
             return await _answer_skill(bank, call, call.skill, attendance)
-        return await _answer_builtin(bank, ARGUMENTS[call.name].model_validate(call.arguments), attendance)
+        return await _answer_builtin(
+            bank, ARGUMENTS[call.name].model_validate(call.arguments), attendance, call.conversation
+        )
     except Exception as error:
         return error_result(render_error(error, call.name))
 
@@ -106,7 +111,7 @@ async def _answer_skill(
 
 
 async def _answer_builtin(
-    bank: BankPort, arguments: BaseModel, attendance: Attendance
+    bank: BankPort, arguments: BaseModel, attendance: Attendance, conversation: str | None
 ) -> types.CallToolResult:
     match arguments:
         case FindSkills(query=query, limit=limit):
@@ -114,7 +119,12 @@ async def _answer_builtin(
         case FindTools(query=query, limit=limit):
             return data_result((await bank.find_tools(query, limit)).model_dump(mode="json"))
         case CallTool(id=tool):
-            return relayed_result(tool, await bank.call_tool(tool, arguments.arguments, attendance.relay))
+            recording = arguments.trace or conversation
+            outcome = await bank.call_tool(tool, arguments.arguments, attendance.relay, recording)
+            return relayed_result(tool, outcome)
+        case SaveSkill(trace=trace):
+            request = arguments.request(conversation, is_run=trace is not None and bank.is_run(trace))
+            return data_result((await bank.save(request)).model_dump(mode="json"))
         case ReportOutcome(trace_id=trace_id, passed=passed, detail=detail):
             try:
                 return data_result(await bank.report_outcome(trace_id, passed, detail))

@@ -22,6 +22,7 @@ BUILTIN_NAMES = (
     "find_tools",
     "call_tool",
     "report_outcome",
+    "save_skill",
 )
 """The always-there tools in the order in which they are listed."""
 

@@ -16,8 +16,16 @@ from server.backends.sampling import Sampler
 from server.bank.relaying import TRACE_META_KEY, UpstreamProgress
 from server.execution.consent import Consent
 from server.progress import ProgressListener
-from server.reports import RepairReport, RunReport, ServerReport, ServerTool, SkillsReport, ToolsReport
-from server.requests import RepairRequest, SolveRequest
+from server.reports import (
+    RepairReport,
+    RunReport,
+    SavedReport,
+    ServerReport,
+    ServerTool,
+    SkillsReport,
+    ToolsReport,
+)
+from server.requests import RepairRequest, SaveRequest, SolveRequest
 from server.verification import Checks
 from skills_store.skill import Skill
 
@@ -121,7 +129,11 @@ class BankPort(Protocol):
         ...
 
     async def call_tool(
-        self, tool: ToolId, arguments: Mapping[str, JsonValue], progress: UpstreamProgress | None = None
+        self,
+        tool: ToolId,
+        arguments: Mapping[str, JsonValue],
+        progress: UpstreamProgress | None = None,
+        recording: str | None = None,
     ) -> CallOutcome:
         """Call an upstream tool; the outcome's `meta` carries our trace id under `TRACE_META_KEY`."""
         ...
@@ -146,6 +158,19 @@ class BankPort(Protocol):
 
         Raises:
             LookupError: none is.
+        """
+        ...
+
+    def is_run(self, trace_id: str) -> bool:
+        """Return whether a run or a call with this trace id is kept."""
+        ...
+
+    async def save(self, request: SaveRequest) -> SavedReport:
+        """Compile what was done already into a skill.
+
+        Raises:
+            NotSaved: there is nothing to compile, or it cannot be a skill.
+            UnknownTrace: no such conversation or run is kept.
         """
         ...
 

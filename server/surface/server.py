@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -44,6 +45,10 @@ with assertions that say what a right answer is. To work by hand: find_tools, th
 run_workflow; repair_workflow mends a workflow that fails.
 """
 
+RECORDING_META_KEY = "io.skillbank/recording"
+"""Key under which a request's `_meta` may name the conversation it belongs to."""
+_LONGEST_NAME = 100
+
 Context = ServerRequestContext[SuspendedCalls, Any]
 
 
@@ -55,6 +60,7 @@ class BankServer(Server[SuspendedCalls]):
         self._source = ListingSource(bank)
         bus = InMemorySubscriptionBus()
         self._changes = ListChanges(self._source, bus)
+        self._own_conversation = secrets.token_hex(4)
         super().__init__(
             "skillbank",
             version=version("skillbank"),
@@ -124,12 +130,28 @@ class BankServer(Server[SuspendedCalls]):
         arguments, found = check_arguments(schema, params.arguments or {})
         if found:
             return error_result(render_problems(params.name, found, schema))
-        call = ToolCall(params.name, arguments, listing.skills.get(params.name))
+        call = ToolCall(
+            params.name, arguments, listing.skills.get(params.name), self._conversation(ctx, params)
+        )
         result = await self._attend(ctx, params, call)
         self._changes.nudge()
         if isinstance(result, types.InputRequiredResult):
             return result
         return for_era(result, ctx.protocol_version)
+
+    def _conversation(self, ctx: Context, params: types.CallToolRequestParams) -> str | None:
+        """Return what a call belongs to: as the client says, else its connection where it has one.
+
+        Over stdio there is one client; over HTTP the handshake era has sessions, and the newer one
+        has nothing that calls share.
+        """
+        said = dict(params.meta or {}).get(RECORDING_META_KEY)
+        if isinstance(said, str) and said:
+            return said[:_LONGEST_NAME]
+        if ctx.request is None:
+            return self._own_conversation
+        session: str | None = ctx.request.headers.get("mcp-session-id")
+        return session[:_LONGEST_NAME] if session else None
 
     async def _attend(
         self, ctx: Context, params: types.CallToolRequestParams, call: ToolCall

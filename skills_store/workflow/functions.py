@@ -242,6 +242,18 @@ class BoundedFunctions(Functions):
                 raise SelectorError(f"sum_by: {json_type(number)} is no number")
         return sum(cast("list[Number]", numbers))
 
+    @signature(_LIST, _TEXT, _ANY)
+    def _func_find_item(self, items: list[JsonValue], key: str, sought: JsonValue) -> JsonValue:
+        """Return the one object of a list whose key has that value; none or several are an error."""
+        found = [
+            item for item in items if isinstance(item, dict) and key in item and json_equal(item[key], sought)
+        ]
+        if len(found) != 1:
+            raise SelectorError(
+                f"find_item: {len(found)} of {len(items)} items have {key!r} = {sought!r:.60}"
+            )
+        return found[0]
+
     @signature(_OBJECT, _TEXT)
     def _func_has_key(self, value: dict[str, JsonValue], key: str) -> bool:
         return key in value

@@ -37,8 +37,13 @@ from server.reports import (
     DoctorReport,
     EffectsReport,
     ErrorReport,
+    ForgottenReport,
+    RecordingReport,
+    RecordingsReport,
     RepairReport,
+    ReviewReport,
     RunReport,
+    SavedReport,
     SkillReport,
     SkillsReport,
     TestReport,
@@ -90,6 +95,11 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "skills reject": SkillReport,
     "skills rollback": SkillReport,
     "skills retire": SkillReport,
+    "skills save": SavedReport,
+    "review": ReviewReport,
+    "record list": RecordingsReport,
+    "record show": RecordingReport,
+    "record prune": ForgottenReport,
 }
 
 

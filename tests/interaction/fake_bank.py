@@ -26,6 +26,7 @@ from server.progress import Progress, ProgressListener
 from server.reports import (
     RepairReport,
     RunReport,
+    SavedReport,
     ServerReport,
     ServerTool,
     SkillReport,
@@ -33,7 +34,7 @@ from server.reports import (
     ToolHit,
     ToolsReport,
 )
-from server.requests import RepairRequest, SolveRequest
+from server.requests import RepairRequest, SaveRequest, SolveRequest
 from server.surface import TRACE_META_KEY, BankPort, serve_http, serve_stdio
 from server.surface.port import UpstreamProgress
 from server.surface.resources import PART_CHARACTERS
@@ -99,6 +100,9 @@ class FakeBank:
     cancelled: int = 0
     sent: list[JsonValue] = field(default_factory=list)
     """Arguments of the mails that went out: the effect that must not be repeated."""
+    saved: list[SaveRequest] = field(default_factory=list)
+    recordings: list[str | None] = field(default_factory=list)
+    """What each relayed call was said to belong to."""
 
     def publish(self, name: str) -> None:
         """Publish one more skill."""
@@ -228,9 +232,21 @@ class FakeBank:
         hit = ToolHit(server="math", tool=query, description="", score=1.0, input_schema={"type": "object"})
         return ToolsReport(tools=(hit,)[:limit], method="lexical", note="words alone")
 
+    def is_run(self, trace_id: str) -> bool:
+        return trace_id == "t3"
+
+    async def save(self, request: SaveRequest) -> SavedReport:
+        self.saved.append(request)
+        return SavedReport(skill=None, reason=f"{request.name} was not kept", calls=0)
+
     async def call_tool(
-        self, tool: ToolId, arguments: Mapping[str, JsonValue], progress: UpstreamProgress | None = None
+        self,
+        tool: ToolId,
+        arguments: Mapping[str, JsonValue],
+        progress: UpstreamProgress | None = None,
+        recording: str | None = None,
     ) -> CallOutcome:
+        self.recordings.append(recording)
         match tool.tool:
             case "wait":
                 return await self._wait(progress)

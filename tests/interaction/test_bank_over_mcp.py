@@ -257,3 +257,14 @@ async def test_an_outcome_is_kept_with_the_trace_of_a_relayed_call(open_client: 
         result = await client.call_tool("report_outcome", outcome)
     assert result.is_error is False
     assert result.structured_content["passed"] is True
+
+
+async def test_what_was_called_by_hand_becomes_a_tool(open_client: Connect):
+    said = {"server": "desk", "tool": "say", "arguments": {"text": "hi there"}}
+    async with open_client() as client:
+        await client.call_tool("call_tool", said)
+        saved = await client.call_tool("save_skill", {"name": "greeting", "inputs": {"words": "hi there"}})
+        given = {"name": "greeting", "arguments": {"words": "good day"}}
+        again = await client.call_tool("call_skill", given)
+    assert saved.structured_content["skill"]["state"] == "active", saved.structured_content
+    assert again.structured_content["outputs"] == {"text": "good day"}

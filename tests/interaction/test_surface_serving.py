@@ -213,5 +213,5 @@ async def test_every_handshake_revision_lists_and_calls(version: str):
                 answers[answer["id"]] = answer["result"]
     assert answers[1]["protocolVersion"] == version
     assert answers[1]["capabilities"]["tools"] == {"listChanged": True}
-    assert len(answers[2]["tools"]) == 13
+    assert len(answers[2]["tools"]) == 14
     assert types.CallToolResult.model_validate(answers[3]).content

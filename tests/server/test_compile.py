@@ -63,7 +63,7 @@ def run(*nodes: tuple[str, ToolId, dict[str, Any]], task="say hello", steps=None
 
 
 def compiled(found: VerifiedRun, *, name="says", explicit=False, snapshot=SNAPSHOT, skills=lambda *_: None):
-    return compile_skill(found, name, Surroundings(snapshot, EFFECTS, skills, now=7.0), explicit=explicit)
+    return compile_skill(found, name, Surroundings(snapshot, EFFECTS, skills, now=7.0), explicit=explicit)[0]
 
 
 def test_a_run_becomes_a_proposed_skill_with_everything_it_stands_on():
@@ -158,9 +158,9 @@ class TestNotCompilable:
                 id="uncarried",
             ),
             pytest.param(
-                run(("r", READ, {"text": "where n > 17"}), task="those over 17"),
+                run(("r", READ, {"text": "where n > 175"}), task="those over 17"),
                 "the task says 17",
-                id="inside-a-text",
+                id="inside-a-number",
             ),
         ],
     )
@@ -185,6 +185,12 @@ class TestAnExplicitSave:
         assert (found.frozen, found.skill.provenance.explicit_save) == ((), True)
 
     def test_names_values_that_stand_inside_constants(self):
-        found = compiled(run(("r", READ, {"text": "where n > 17"}), task="those over 17"), explicit=True)
-        assert found.frozen == ("17",)
-        assert "Always uses text = 'where n > 17'." in found.skill.guidance.pitfalls
+        told = run(("r", READ, {"text": "where {n} is"}), task="where '{n}' is")
+        found = compiled(told, explicit=True)
+        assert found.frozen == ("'{n}'",)
+        assert "Always uses text = 'where {n} is'." in found.skill.guidance.pitfalls
+
+    def test_lifts_a_value_out_of_a_longer_text(self):
+        skill = compiled(run(("r", READ, {"text": "where age > 17"}), task="those over 17")).skill
+        assert skill.workflow.nodes[0].arguments == {"text": "where age > {$inputs.age}"}
+        assert skill.tests[0].inputs == {"age": 17}

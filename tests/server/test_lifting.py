@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.tools import Snapshot, Tool, ToolId
-from server.compilation.lifting import Place, lift_literals, literal_places
+from server.compilation.lifting import lift_literals
+from server.compilation.places import Place, literal_places
 from skills_store.workflow.model import parse_workflow
 from skills_store.workflow.references import Scope, resolve
 

@@ -96,6 +96,7 @@ def test_a_verdict_lists_every_check_in_order_with_its_inputs():
         ("function", "inputs_reach_outputs", True),
         ("function", "no_frozen_literals", True),
         ("safety", "effects", True),
+        ("safety", "data_flow", True),
         ("safety", "no_self_call", True),
         ("safety", "within_limits", True),
         ("trivial", "calls_tools", True),

@@ -30,9 +30,9 @@ def test_the_commands_are_these():
     assert [" ".join(path) for path in COMMANDS] == [
         *("add", "bench", "check", "demo", "doctor", "effects list", "effects set", "effects verify", "init"),
         *("inputs forget", "inputs list", "inputs set", "login", "logout"),
-        *("model fetch", "model list", "model serve", "repair", "run", "serve"),
-        *("skills approve", "skills list", "skills reject", "skills retire"),
-        *("skills rollback", "skills run", "skills show", "skills test", "solve"),
+        *("model fetch", "model list", "model serve", "record list", "record prune", "record show", "repair"),
+        *("review", "run", "serve", "skills approve", "skills list", "skills reject", "skills retire"),
+        *("skills rollback", "skills run", "skills save", "skills show", "skills test", "solve"),
     ]
 
 

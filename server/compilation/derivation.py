@@ -1,0 +1,230 @@
+"""How a value could have come out of an earlier output: equal to a part of it, read from it, made of it.
+
+Four ways, from the surest on: a part is equal; an item of a list is found by a value that is known
+anyway; a text is captured from between its neighbours; the value contains a part. Which of several
+ways is taken, and whether any is, belongs to `linking`.
+
+Paper: FlowEvo (compile; DESIGN §5.8). Differs: a derived value is a bounded selector, data that can
+be read, never code.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from catalog.similarity import name_similarity
+from skills_store.workflow.bounds import json_equal
+from skills_store.workflow.model import json_pointer
+from skills_store.workflow.references import ExpressionError, Reference, Scope, Unresolved, resolve
+
+__all__ = ["Derivation", "Known", "derivations"]
+
+_MOST_PARTS = 4_000
+_DEEPEST = 8
+_LONGEST_TEXT = 20_000
+_TELLING_LENGTH = 4
+_LONGEST_LEAD = 24
+_CAPTURABLE = re.compile(r"[\w.@:/+-]{2,120}")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A value that is known before the node runs, and how a workflow writes it."""
+
+    expression: JsonValue
+    value: JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """An expression that gives the value, and how unlikely it is to do so by chance."""
+
+    expression: JsonValue
+    cost: float
+    """Smaller is surer; comparable within one value only."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of an output. `item` is the innermost list item it stands in, None outside of lists."""
+
+    pointer: str
+    key: str
+    value: JsonValue
+    list_pointer: str | None = None
+    item: Mapping[str, JsonValue] | None = None
+    item_pointer: str = ""
+
+
+def derivations(
+    value: JsonValue, argument: str, outputs: Mapping[str, JsonValue], known: Sequence[Known] = ()
+) -> list[Derivation]:
+    """Return the ways a value follows from earlier outputs, the surest first.
+
+    Args:
+        value: a scalar that was given to a call.
+        argument: name of the argument it was given as.
+        outputs: outputs of earlier nodes by id, in the order they ran.
+        known: values that items of lists may be found by.
+    """
+    found: list[Derivation] = []
+    for node, output in outputs.items():
+        parts = _parts(output)
+        found += _equal(value, argument, node, parts, known)
+        if isinstance(value, str):
+            found += _captured(value, node, output, parts)
+    if isinstance(value, str) and not found:
+        found += _containing(value, outputs)
+    return sorted(found, key=lambda way: way.cost)
+
+
+def _parts(output: JsonValue) -> list[_Part]:
+    walked = _walk(output, _Part("", "", output), 0)
+    return [part for part, _ in zip(walked, range(_MOST_PARTS), strict=False)]
+
+
+def _walk(value: JsonValue, part: _Part, depth: int) -> Iterator[_Part]:
+    yield part
+    if depth >= _DEEPEST:
+        return
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            below = _Part(
+                part.pointer + json_pointer(name),
+                name,
+                inner,
+                part.list_pointer,
+                part.item,
+                part.item_pointer,
+            )
+            yield from _walk(inner, below, depth + 1)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            pointer = f"{part.pointer}/{index}"
+            item = inner if isinstance(inner, dict) else None
+            below = _Part(pointer, part.key, inner, part.pointer, item, pointer)
+            yield from _walk(inner, below, depth + 1)
+
+
+def _equal(
+    value: JsonValue, argument: str, node: str, parts: Sequence[_Part], known: Sequence[Known]
+) -> Iterator[Derivation]:
+    for part in parts:
+        if not (type(part.value) is type(value) and json_equal(part.value, value)):
+            continue
+        likeness = name_similarity(argument, part.key) if part.key else 0.0
+        if not _is_telling(value) and likeness < 1:
+            continue
+        cost = 1 - likeness
+        yield from _found_items(part, node, known, cost)
+        # An index says where a value stood that day; only a list's first item is often meant as such.
+        is_indexed = part.list_pointer is not None and not part.item_pointer.endswith("/0")
+        yield Derivation(str(Reference("nodes", node, part.pointer)), cost + (2.0 if is_indexed else 0.0))
+
+
+def _found_items(part: _Part, node: str, known: Sequence[Known], cost: float) -> Iterator[Derivation]:
+    """Yield selectors of the item of a list by one of its fields that is known."""
+    if part.item is None or part.list_pointer is None or "/" in part.pointer[len(part.item_pointer) + 1 :]:
+        return
+    for key, field in part.item.items():
+        for one in known:
+            if key == part.key or isinstance(field, bool) or not _same_scalar(field, one.value):
+                continue
+            selector: JsonValue = {
+                "context": str(Reference("nodes", node, part.list_pointer)),
+                "selector": f"find_item(context, '{key}', sought).{_identifier(part.key)}",
+                "type": "jmespath",
+                "with": {"sought": one.expression},
+            }
+            if "'" not in key:
+                yield Derivation(selector, cost - 0.5)
+
+
+def _captured(value: str, node: str, output: JsonValue, parts: Sequence[_Part]) -> Iterator[Derivation]:
+    """Yield captures of a value from a longer text, by the words right before it."""
+    if len(value) < _TELLING_LENGTH or not _CAPTURABLE.fullmatch(value):
+        return
+    for part in parts:
+        text = part.value
+        if not isinstance(text, str) or len(text) > _LONGEST_TEXT or len(text) <= len(value):
+            continue
+        where = re.search(rf"(?<![\w]){re.escape(value)}(?![\w])", text)
+        if where is None:
+            continue
+        pattern = _pattern(text, where.start(), value)
+        if pattern is None:
+            continue
+        selector: JsonValue = {
+            "context": str(Reference("nodes", node, part.pointer)),
+            "selector": f"regex_capture(@, '{pattern}')",
+            "type": "jmespath",
+        }
+        if _gives(selector, {node: output}, value):
+            yield Derivation(selector, 1.5)
+
+
+def _pattern(text: str, start: int, value: str) -> str | None:
+    """Return a pattern whose group is the value, anchored at the words before it on its line."""
+    line = text[:start].rpartition("\n")[2]
+    words = re.search(r"[A-Za-z][A-Za-z _-]*[^\w\n]{1,4}$", line[-_LONGEST_LEAD:])
+    if words is None or "'" in words[0]:
+        return None
+    kind = r"[0-9]+" if value.isdecimal() else r"[^\s,;()]+"
+    lead = re.sub(r"([^\w\s])", r"\\\1", words[0])
+    return f"{lead}({kind})"
+
+
+def _containing(value: str, outputs: Mapping[str, JsonValue]) -> Iterator[Derivation]:
+    """Yield the value as a template around the longest telling parts of outputs in it."""
+    template, covered = value, 0
+    texts = [
+        (str(part.value), Reference("nodes", node, part.pointer))
+        for node, output in outputs.items()
+        for part in _parts(output)
+        if _is_telling(part.value) and isinstance(part.value, str | int | float)
+    ]
+    for text, reference in sorted(texts, key=lambda found: -len(found[0])):
+        pattern = rf"(?<![\w.]){re.escape(text)}(?![\w.])"
+        if len(text) < len(value) and re.search(pattern, template) and "{" not in text:
+            template = re.sub(pattern, lambda _, made=reference: f"{{{made}}}", template)
+            covered += len(text)
+    if covered and _gives(template, outputs, value):
+        yield Derivation(template, 2.0)
+
+
+def _gives(expression: JsonValue, outputs: Mapping[str, JsonValue], value: JsonValue) -> bool:
+    """Return whether an expression really gives the value, rather than something near it."""
+    try:
+        return json_equal(resolve(expression, Scope(outputs=outputs)), value)
+    except (Unresolved, ExpressionError):
+        return False
+
+
+def _same_scalar(one: JsonValue, two: JsonValue) -> bool:
+    if isinstance(one, dict | list) or one is None or one == "":
+        return False
+    return type(one) is type(two) and json_equal(one, two)
+
+
+def _is_telling(value: JsonValue) -> bool:
+    """Return whether equality with an output is hardly chance: long text, or a number with digits."""
+    match value:
+        case bool() | None:
+            return False
+        case str():
+            return len(value) >= _TELLING_LENGTH
+        case int():
+            return abs(value) >= 1000
+        case float():
+            return len(repr(value)) > _TELLING_LENGTH
+        case _:
+            return False
+
+
+def _identifier(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z_]\w*", key) else json.dumps(key)
