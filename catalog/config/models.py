@@ -64,7 +64,7 @@ def parse_model(text: str) -> ModelSpec:
         return ModelSpec(cast("ModelKind", kind))
     if kind == "openai-compatible":
         return _compatible(text, rest)
-    if not rest or rest != rest.strip() or any(c.isspace() for c in rest):
+    if not rest or rest != rest.strip():
         raise _no_model(text, f"say which model: {kind}:NAME")
     return ModelSpec(cast("ModelKind", kind), rest)
 

@@ -31,6 +31,8 @@ __all__ = ["CompatibleBackend", "open_compatible"]
 
 _BLAMED = frozenset({400, 422, 500, 501})
 """Some servers fail on a schema instead of refusing it."""
+_SEED_STEP = 100_003
+"""Between requests for alternatives, so that those of neighbouring seeds differ."""
 _OPTIONAL = frozenset({"temperature", "seed", "stream_options"})
 
 
@@ -196,7 +198,7 @@ class CompatibleBackend:
             "max_tokens": request.max_output_tokens,
             "stream_options": {"include_usage": True},
             "temperature": request.temperature,
-            "seed": None if request.seed is None else request.seed + nth,
+            "seed": None if request.seed is None else request.seed + nth * _SEED_STEP,
             "n": wanted if wanted > 1 else None,
         }
         kept = {

@@ -137,6 +137,8 @@ class Teller:
                 return "the request was refused"
 
     def _keyless(self) -> str:
+        if not self._access.variable:
+            return "it wants a key, and none is known for it"
         return f"it wants a key: set {self._access.variable} in the environment"
 
     def _said(self, refused: Refused) -> str:

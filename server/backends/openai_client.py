@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterable, Callable, Generator
+from collections.abc import AsyncIterable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from typing import cast
 from urllib.parse import urlsplit
 
 import httpx2
@@ -63,7 +64,7 @@ def setbacks(teller: Teller, has_begun: Callable[[], bool]) -> Generator[None]:
     except openai.APIStatusError as error:
         refused = Refused(
             error.status_code,
-            error.message,
+            _said(error),
             f"{error.type or ''} {error.code or ''}",
             error.param,
             error.response.headers,
@@ -77,6 +78,12 @@ def setbacks(teller: Teller, has_begun: Callable[[], bool]) -> Generator[None]:
         raise teller.refused(refused, time.time()) from None
     except (httpx2.HTTPError, ValueError) as error:
         raise teller.broke_off(f"{type(error).__name__}: {error}") from None
+
+
+def _said(error: openai.APIStatusError) -> str:
+    """Return what the server said, without the SDK's frame where it can be told apart."""
+    body = cast("Mapping[str, object]", error.body) if isinstance(error.body, dict) else {}
+    return str(body.get("message") or error.message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,8 @@ def _plain(schema: JsonValue) -> JsonValue:
                 shown[key] = {name: _plain(part) for name, part in value.items()}
             case (("anyOf" | "oneOf" | "allOf"), list()):
                 if "properties" not in schema:
-                    shown[key] = [_plain(part) for part in value]
+                    # Branches that lost a keyword may overlap, which one-of would not allow.
+                    shown["anyOf" if key == "oneOf" else key] = [_plain(part) for part in value]
             case "items", _:
                 shown[key] = _plain(value)
             case (("minimum" | "maximum"), _) if schema.get("type") != "integer":

@@ -140,7 +140,7 @@ async def open_models(
         except Exception as error:  # raised again outside of the group, which would wrap it
             raised = error
         finally:
-            tasks.cancel_scope.cancel()
+            opener.close()
     if raised is not None:
         raise raised
 
@@ -163,6 +163,11 @@ class _Opener:
         self._tasks = tasks
         self._opened: dict[ModelSpec, Wire] = {}
         self._lock = anyio.Lock()
+        self._closing = anyio.Event()
+
+    def close(self) -> None:
+        """Let local models end."""
+        self._closing.set()
 
     async def open(self, spec: ModelSpec) -> Wire:
         async with self._lock:
@@ -203,4 +208,4 @@ class _Opener:
             raise BackendMisconfigured(f"{spec}: local models cannot be served here")
         async with self._serving(spec.model) as served:
             task_status.started(served)
-            await anyio.sleep_forever()
+            await self._closing.wait()

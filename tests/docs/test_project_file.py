@@ -51,6 +51,17 @@ def test_importing_catalog_and_skills_store_loads_neither_the_protocol_nor_a_mod
     assert done.stdout.split() == []
 
 
+def test_serving_and_every_command_start_without_a_model_sdk():
+    modules = ("server.cli.app", "server.surface", "server.wiring", "server.bank", "server.backends.roles")
+    program = (
+        f"import sys, {', '.join(modules)}; print(*sorted(set(sys.modules) & {{'anthropic', 'openai'}}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+
+
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
     owners = packages_distributions()
     needed = {owner.lower().replace("_", "-") for name in imported() for owner in owners[name]}
