@@ -17,6 +17,7 @@ from mcp.types import Tool
 from pydantic import BaseModel
 
 from catalog.effects import Activity, Effect, Reset, Verdict, decide
+from server.bench.planning_report import PlanningBenchReport
 from server.bench.relay_bench import RelayBenchReport
 from server.bench.repair_report import RepairBenchReport
 from server.cli.answers import AddedServer, InitReport
@@ -54,6 +55,7 @@ PACKAGES = ("catalog", "skills_store", "server")
 ANSWERS: dict[str, type[BaseModel]] = {
     "bench repair": RepairBenchReport,
     "bench relay": RelayBenchReport,
+    "bench planning": PlanningBenchReport,
     "demo": DemoReport,
     "init": InitReport,
     "add": AddedServer,
