@@ -24,6 +24,7 @@ from server.planning.model_planner import ModelPlanner
 from server.planning.needless import without_needless
 from server.planning.plan_reading import PlanReading
 from server.planning.prompt import describe_faults
+from server.planning.sequence import in_sequence
 from server.planning.view import View
 from server.progress import Progress
 from server.requests import Budget
@@ -210,7 +211,8 @@ class Climb:
     async def _tried(self, level: Level, readings: Sequence[PlanReading]) -> int:
         """Run plans as they are, the most promising first, until one is right; return how many there were."""
         world, wanted = self.evaluator.world, self.planner.wanted
-        read = [without_needless(r.workflow, world) for r in readings if r.workflow is not None]
+        given = [reading.workflow for reading in readings if reading.workflow is not None]
+        read = [in_sequence(without_needless(plan, world), world) for plan in given]
         self._unread = tuple(fault for reading in readings for fault in reading.faults)
         fresh: list[Workflow] = []
         for plan in by_promise(read, world, wanted):

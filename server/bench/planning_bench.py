@@ -35,6 +35,7 @@ from server.planning.catalog_view import WHOLE_CATALOG_TOKENS
 from server.planning.conversation import MeteredBackend
 from server.planning.model_planner import ModelPlanner
 from server.planning.plan_reading import PlanReading
+from server.planning.sequence import in_sequence
 from server.planning.view import World
 from server.planning.wanted import wanted_outputs
 from server.progress import Progress, ProgressListener, ignore_progress
@@ -189,16 +190,16 @@ async def _measured(task: BenchTask, condition: Condition, stage: _Stage) -> Pla
         seconds=sum(turn.completion.seconds for turn in model.turns),
         faults=tuple(fault.message for fault in reading.faults),
     )
-    report = report.model_copy(update=await _run(task, reading, known, stage))
+    report = report.model_copy(update=await _run(task, reading, world, stage))
     stage.options.listener(Progress("bench", f"{condition.name}: {task.id}: {_outcome(report)}"))
     return report
 
 
-async def _run(task: BenchTask, reading: PlanReading, known: Snapshot, stage: _Stage) -> dict[str, object]:
+async def _run(task: BenchTask, reading: PlanReading, world: World, stage: _Stage) -> dict[str, object]:
     if reading.workflow is None:
         return {}
-    plan = reading.workflow
-    static = check_workflow(plan, known)
+    plan = in_sequence(reading.workflow, world)
+    static = check_workflow(plan, world.snapshot)
     kinds = {fault.kind for fault in static}
     checks = Checks(task.assertions)
     ran = await stage.bank.run(plan.to_json(), task.inputs, checks)

@@ -10,6 +10,7 @@ import pytest
 from server.planning.choosing import by_promise, promise_of
 from server.planning.needless import without_needless
 from server.planning.plan_reading import read_plan
+from server.planning.sequence import in_sequence
 from skills_store.workflow.model import Workflow
 from tests.server.compact_plans import vocabulary, world
 
@@ -97,3 +98,30 @@ def test_a_trailing_write_that_the_task_speaks_of_stays():
 def test_the_last_step_stays_whatever_the_task_says():
     lone = plan(mail(), task="Tell me a joke", sent="$n2.message_id")
     assert without_needless(lone, world("Tell me a joke")) == lone
+
+
+def test_a_write_that_a_later_step_may_stand_on_stays():
+    write = {"tool": "write_file", "id": "n1", "arguments": {"path": "/tmp/a", "content": "x"}}
+    look = {"tool": "read_file", "id": "n2", "arguments": {"path": "/tmp/a"}}
+    task = "What does reading /tmp/a give once x is put there?"
+    both = plan(write, look, task=task, text="$n2.text")
+    assert called(without_needless(both, world(task))) == ["write_file", "read_file"]
+
+
+def test_steps_that_change_something_run_in_the_order_listed():
+    write = {"tool": "write_file", "id": "n1", "arguments": {"path": "/tmp/a", "content": "x"}}
+    look = {"tool": "read_file", "id": "n2", "arguments": {"path": "/tmp/a"}}
+    search = {"tool": "web_search", "id": "n3", "arguments": {"query": "x"}}
+    ordered = in_sequence(plan(write, look, search, text="$n2.text"), world(TASK))
+    assert [node.after for node in ordered] == [(), ("n1",), ("n1",)]
+
+
+def test_free_steps_run_side_by_side():
+    one, other = forecast("n1"), forecast("n2", city="Rome")
+    beside = plan(one, other, summary="$n2.summary")
+    assert in_sequence(beside, world(TASK)) == beside
+
+
+def test_an_order_that_data_contradicts_is_left_alone():
+    backwards = plan(mail("n1", body="$n2.summary"), forecast("n2"), sent="$n1.message_id")
+    assert in_sequence(backwards, world(TASK)) == backwards
