@@ -126,7 +126,7 @@ class Climb:
             return "the model does not answer"
         if level == "repair" and not self._plans:
             return "there is no plan to repair"
-        if level == "reflect" and not self._plans:
+        if level == "reflect" and self.best is None and not self._plans:
             return "there is no plan to reflect on"
         return ""
 
