@@ -47,7 +47,7 @@ class Request:
     seed: int | None = None
     """Honoured where the wire has one."""
     max_output_tokens: int = 2_048
-    """Per alternative."""
+    """Of each alternative; hosted models get room for thought on top, see `server.backends.thinking`."""
     deadline_seconds: float = 60.0
     """Bound of everything, retries included."""
 

@@ -20,29 +20,39 @@ from server.backends.access import Access
 from server.backends.backend import Stop, Usage
 from server.backends.failures import Refused, Teller
 
-__all__ = ["ChatAnswer", "ChatReading", "chat_usage", "make_client", "setbacks"]
+__all__ = [
+    "DUMMY_KEY",
+    "OPENAI_URL",
+    "ChatAnswer",
+    "ChatReading",
+    "chat_usage",
+    "is_loopback",
+    "make_client",
+    "setbacks",
+]
 
 _NO_LIMIT_BUT_OURS = httpx2.Timeout(None, connect=10.0)
-_DUMMY_KEY = "no-key"
+OPENAI_URL = "https://api.openai.com/v1"
+DUMMY_KEY = "no-key"
 """Local servers want none, the SDK wants one."""
 _STOPS: dict[str, Stop] = {"length": "length", "content_filter": "refusal"}
 
 
 def make_client(access: Access) -> openai.AsyncOpenAI:
     """Return a client; entering it as a context closes its connections on leaving."""
-    url = access.url or "https://api.openai.com/v1"
+    url = access.url or OPENAI_URL
     return openai.AsyncOpenAI(
-        api_key=access.key or _DUMMY_KEY,
+        api_key=access.key or DUMMY_KEY,
         base_url=url,
         max_retries=0,
         timeout=_NO_LIMIT_BUT_OURS,
         http_client=openai.DefaultAsyncHttpxClient(
-            base_url=url, timeout=_NO_LIMIT_BUT_OURS, trust_env=not _is_loopback(url)
+            base_url=url, timeout=_NO_LIMIT_BUT_OURS, trust_env=not is_loopback(url)
         ),
     )
 
 
-def _is_loopback(url: str) -> bool:
+def is_loopback(url: str) -> bool:
     """Return whether an address is this machine's, which no proxy reaches."""
     host = urlsplit(url).hostname or ""
     try:
@@ -82,8 +92,9 @@ def setbacks(teller: Teller, has_begun: Callable[[], bool]) -> Generator[None]:
 
 def _said(error: openai.APIStatusError) -> str:
     """Return what the server said, without the SDK's frame where it can be told apart."""
-    body = cast("Mapping[str, object]", error.body) if isinstance(error.body, dict) else {}
-    return str(body.get("message") or error.message)
+    body: object = error.body
+    said = cast("Mapping[str, object]", body).get("message") if isinstance(body, dict) else None
+    return str(said or error.message)
 
 
 @dataclass(frozen=True, slots=True)

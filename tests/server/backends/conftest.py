@@ -43,20 +43,30 @@ def pacing(pauses: Pauses) -> Pacing:
 
 @asynccontextmanager
 async def open_anthropic_api(
-    provider: Provider, pacing: Pacing, *, key: str | None = RIGHT_KEY, model: str = anthropic_api.MODEL
+    provider: Provider,
+    pacing: Pacing,
+    *,
+    key: str | None = RIGHT_KEY,
+    model: str = anthropic_api.MODEL,
+    url: str | None = None,
 ) -> AsyncGenerator[AnthropicBackend]:
-    async with served(provider.app) as url:
-        access = Access(key, url, "ANTHROPIC_API_KEY")
+    async with served(provider.app) as root:
+        access = Access(key, url or root, "ANTHROPIC_API_KEY")
         async with open_anthropic(ModelSpec("anthropic", model), access, pacing) as backend:
             yield backend
 
 
 @asynccontextmanager
 async def open_openai_api(
-    provider: Provider, pacing: Pacing, *, key: str | None = RIGHT_KEY, model: str = openai_api.MODEL
+    provider: Provider,
+    pacing: Pacing,
+    *,
+    key: str | None = RIGHT_KEY,
+    model: str = openai_api.MODEL,
+    url: str | None = None,
 ) -> AsyncGenerator[OpenAIBackend]:
-    async with served(provider.app) as url:
-        access = Access(key, f"{url}/v1", "OPENAI_API_KEY")
+    async with served(provider.app) as root:
+        access = Access(key, f"{url or root}/v1", "OPENAI_API_KEY")
         async with open_openai(ModelSpec("openai", model), access, pacing) as backend:
             yield backend
 

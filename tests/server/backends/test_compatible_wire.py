@@ -113,7 +113,7 @@ async def test_a_server_is_tried_once_and_remembered_by_address_and_model(pacing
     server = LocalServer(kind="vLLM", obeys=("structured_outputs",))
     async with opened(server, pacing, memory=memory) as backend:
         await backend.examine()
-        url = backend._url
+        url = backend.name.removeprefix("openai-compatible:").partition("#")[0]
     tried = len(server.chats)
     kept = json.loads(memory.read_text())
     assert kept == {f"{url}#{MODEL}": {"form": "structured_outputs json", "kind": "vLLM"}}

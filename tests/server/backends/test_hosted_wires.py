@@ -205,8 +205,7 @@ async def test_cancelling_closes_the_request(hosted: Any, pacing: Pacing):
 
 async def test_nobody_there_is_said_with_the_address(hosted: Any, pacing: Pacing):
     api, open_wire, _ = hosted
-    async with open_wire(api(NOON), pacing) as backend:
-        backend._client.base_url = "http://127.0.0.1:9/"
+    async with open_wire(api(NOON), pacing, url="http://127.0.0.1:9") as backend:
         with pytest.raises(BackendUnavailable, match=r"nobody answers at http://127\.0\.0\.1"):
             await backend.complete(ASK)
 

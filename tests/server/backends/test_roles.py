@@ -17,6 +17,7 @@ from server.backends.examining import examine_models
 from server.backends.roles import no_models, open_models, with_backend
 from server.backends.scripted import ScriptedBackend
 from server.settings import read_settings
+from server.wiring import open_bank
 from tests.server.backends.providers.anthropic_api import AnthropicApi
 from tests.server.backends.providers.local_servers import LocalServer
 from tests.server.backends.providers.loopback import RIGHT_KEY, Say, served
@@ -157,6 +158,16 @@ def test_a_variable_names_the_model_and_a_wrong_one_is_refused_by_name():
     assert read_settings(environment={}).model is None
     with pytest.raises(ConfigError, match="key 'SKILLBANK_MODEL': 'gpt' names no model"):
         read_settings(environment={"SKILLBANK_MODEL": "gpt"}).model  # noqa: B018
+
+
+async def test_an_open_bank_takes_keys_of_models_out_of_everything_it_keeps(tmp_path: Path):
+    config = tmp_path / "config.json"
+    config.write_text('{"mcpServers": {}}')
+    environment = {"ANTHROPIC_API_KEY": "key-of-anthropic", "SKILLBANK_API_KEY": "key-of-the-house"}
+    settings = read_settings(config=config, store=tmp_path / "store.db", environment=environment)
+    async with open_bank(settings) as bank:
+        kept = bank.context.redact({"said": "key-of-anthropic and key-of-the-house"})
+    assert kept == {"said": "[redacted] and [redacted]"}
 
 
 def test_keys_of_models_are_known_as_secrets_and_shown_nowhere():
