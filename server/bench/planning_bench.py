@@ -48,7 +48,7 @@ from skills_store.workflow.model import Workflow
 __all__ = ["PlanningOptions", "new_tape", "recorded_tape", "run_planning_bench"]
 
 _RECORDED = "planning_qwen15.jsonl.gz"
-_REPAIR = Budget(seconds=10.0, calls=300, candidates=300)
+_REPAIR = Budget(seconds=10.0, calls=300, candidates=150)
 _QUICK_REPAIR = Budget(seconds=4.0, calls=100, candidates=200)
 _QUICK_TASKS = 8
 _ANSWER_SECONDS = 600.0
