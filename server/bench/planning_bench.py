@@ -114,7 +114,7 @@ async def run_planning_bench(options: PlanningOptions, open_bank: OpenBank) -> P
         quick=options.quick,
         recorded=options.live is None,
         about=options.tape.about,
-        tasks=len({plan.task for plan in plans}),
+        tasks=len({plan.task for plan in main}),
         changed_prompts=len(options.tape.changed),
         whole_up_to=WHOLE_CATALOG_TOKENS,
         versions={**installed_versions(), **{n: metadata.version(n) for n in ("skillbank", "mcp")}},
@@ -126,11 +126,13 @@ async def run_planning_bench(options: PlanningOptions, open_bank: OpenBank) -> P
 
 
 def _compared(plans: Sequence[PlanReport]) -> tuple[list[PlanReport], list[PlanReport]]:
-    """Return the plans of the main table, and those of tasks asked with all tools and with some."""
+    """Return the plans of tasks asked in every way, and those of tasks asked with all tools and with some."""
     usual, retrieved = CONDITIONS[0].name, CONDITIONS[-1].name
-    both = {p.task for p in plans if p.condition == retrieved}
-    both &= {p.task for p in plans if p.condition == usual and p.is_whole}
-    main = [plan for plan in plans if plan.condition != retrieved]
+    asked = {name: {p.task for p in plans if p.condition == name} for name in {p.condition for p in plans}}
+    ways = [tasks for name, tasks in asked.items() if name != retrieved]
+    in_every = set[str].intersection(*ways) if ways else set[str]()
+    both = asked.get(retrieved, set()) & {p.task for p in plans if p.condition == usual and p.is_whole}
+    main = [plan for plan in plans if plan.condition != retrieved and plan.task in in_every]
     more = [plan for plan in plans if plan.condition in (usual, retrieved) and plan.task in both]
     return main, more
 
