@@ -15,7 +15,7 @@ __all__ = ["Progress", "ProgressListener", "ignore_progress"]
 class Progress:
     """One moment of a use case.
 
-    `stage` is a short stable word (`connect`, `run`, `repair`, `compile`, `admit`, `publish`);
+    `stage` is a short stable word (`connect`, `plan`, `run`, `repair`, `compile`, `admit`, `publish`);
     `message` says in words what is happening.
     """
 

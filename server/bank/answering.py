@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from server.backends.errors import BackendError
 from server.bank.context import Context
+from server.bank.plan_search import is_right
 from server.bank.repairing import Repaired
 from server.planning.answer import Answered, Question, render_outputs, write_answer
 from server.planning.conversation import MeteredBackend, converse
@@ -26,9 +27,9 @@ _LONGEST_SECONDS = 60.0
 
 
 async def answered(repaired: Repaired, task: str, request: SolveRequest, context: Context) -> Repaired:
-    """Return the result with its outputs in words; as a table where no model writes them."""
+    """Return what came out right with its outputs in words; as a table where no model writes them."""
     report = repaired.report
-    if not request.answer or not report.outputs:
+    if not request.answer or not report.outputs or not is_right(report):
         return repaired
     answer, tokens = await _written(report, task, request, context)
     if answer.by == "table" and report.workflow:

@@ -24,6 +24,7 @@ from server.planning.model_planner import ModelPlanner
 from server.planning.needless import without_needless
 from server.planning.plan_reading import PlanReading
 from server.planning.prompt import describe_faults
+from server.planning.sequence import in_sequence
 from server.planning.view import View
 from server.progress import Progress
 from server.requests import Budget
@@ -125,7 +126,7 @@ class Climb:
             return "the model does not answer"
         if level == "repair" and not self._plans:
             return "there is no plan to repair"
-        if level == "reflect" and not self._plans:
+        if level == "reflect" and self.best is None and not self._plans:
             return "there is no plan to reflect on"
         return ""
 
@@ -187,14 +188,12 @@ class Climb:
         return plans
 
     async def _evolve(self) -> int:
-        """Search from every plan there is, those made without a model too; one rung is kept in reserve."""
+        """Search from every plan, those made without a model too; something is kept for a reflection."""
         bases = [*by_promise(self._plans, self.evaluator.world, self.planner.wanted), *self.without_model]
         if not bases:
             return 0
         self._begin(bases[0])
-        left = self._left
-        reserve = 0.0 if self.problem is not None else 0.3
-        share = replace(left, seconds=left.seconds * (1 - reserve), calls=-(-left.calls * 3 // 4))
+        share = self._left if self.problem is not None else _most(self._left)
         found, calls, candidates = await first_right(bases, self.evaluator, share, self.context, "evolve")
         self.calls, self.candidates = self.calls + calls, self.candidates + candidates
         self._take(found)
@@ -212,7 +211,8 @@ class Climb:
     async def _tried(self, level: Level, readings: Sequence[PlanReading]) -> int:
         """Run plans as they are, the most promising first, until one is right; return how many there were."""
         world, wanted = self.evaluator.world, self.planner.wanted
-        read = [without_needless(r.workflow, world) for r in readings if r.workflow is not None]
+        given = [reading.workflow for reading in readings if reading.workflow is not None]
+        read = [in_sequence(without_needless(plan, world), world) for plan in given]
         self._unread = tuple(fault for reading in readings for fault in reading.faults)
         fresh: list[Workflow] = []
         for plan in by_promise(read, world, wanted):
@@ -277,12 +277,19 @@ def report_of(climb: Climb) -> Repaired | None:
     return replace(climb.best, report=report)
 
 
+def _most(left: Budget) -> Budget:
+    """Return what evolution may spend: three quarters, so that something is left for a reflection."""
+    seconds, calls, candidates = 0.75 * left.seconds, -(-left.calls * 3 // 4), -(-left.candidates * 3 // 4)
+    return replace(left, seconds=seconds, calls=calls, candidates=candidates)
+
+
 def _part(left: Budget) -> Budget:
+    """Return what one plan's deterministic repair may spend."""
     return replace(
         left,
         seconds=left.seconds * _REPAIR_SHARE,
         calls=-(-left.calls // 3),
-        candidates=min(left.candidates, _REPAIR_CANDIDATES),
+        candidates=min(-(-left.candidates // 3), _REPAIR_CANDIDATES),
     )
 
 

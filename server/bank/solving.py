@@ -101,7 +101,8 @@ async def _planner(context: Context) -> _Planner:
     if spec.kind == "none":
         return _Planner()
     try:
-        return _Planner(str(spec), await context.models.backend("planner"))
+        backend = await context.models.backend("planner")
+        return _Planner(backend.name if backend else None, backend)
     except BackendError as error:
         return _Planner(str(spec), problem=str(error))
 

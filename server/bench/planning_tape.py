@@ -20,7 +20,11 @@ from server.backends.backend import Backend, Completion, Constraint, Request, St
 from server.backends.errors import BackendUnavailable
 from server.bench.errors import BenchError
 
-__all__ = ["About", "Tape", "TapedBackend", "read_tape"]
+__all__ = ["About", "NotRecorded", "Tape", "TapedBackend", "read_tape"]
+
+
+class NotRecorded(BackendUnavailable):
+    """The tape does not hold the answer, and nobody can be asked."""
 
 
 class _Line(BaseModel):
@@ -142,7 +146,8 @@ class TapedBackend:
         """Return the answer on the tape, else the live one.
 
         Raises:
-            BackendError: it is not on the tape and nobody can be asked.
+            NotRecorded: it is not on the tape and nobody can be asked.
+            BackendError: the live one's.
         """
         place = (self.condition, self.task, self.turn)
         self.turn += 1
@@ -153,9 +158,7 @@ class TapedBackend:
                 self.tape.changed.add(place[:2])
             return self._completion(known)
         if self.live is None:
-            raise BackendUnavailable(
-                f"{self.name}: no answer to {self.task!r} ({self.condition}) was recorded"
-            )
+            raise NotRecorded(f"{self.name}: no answer to {self.task!r} ({self.condition}) was recorded")
         completion = await self.live.complete(request)
         self.tape.keep(
             Answer(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -171,7 +171,8 @@ class BenchRequest:
     """Who plans, None: what was recorded with the benchmark."""
     tape: Path | None = None
     """Where the model's answers are kept, None: nowhere."""
-    settings: Settings | None = None
+    settings: Settings | None = field(default=None, compare=False)
+    """Where models are configured."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,10 @@ from catalog.tools import ToolId
 from server.backends.backend import Backend, Message, Request
 from server.planning.catalog_view import WHOLE_CATALOG_TOKENS, CatalogView, view_catalog
 from server.planning.conversation import converse
-from server.planning.plan_reading import PlanReading, Vocabulary, read_plan
+from server.planning.plan_reading import PlanReading, read_plan
 from server.planning.plan_schema import plan_schema
 from server.planning.prompt import Advice, advice_text, describe_faults, plan_messages, task_text
+from server.planning.spoken_tools import Vocabulary
 from server.planning.two_stage import StageSettings, plan_in_two_stages
 from server.planning.view import View, World
 from skills_store.workflow.faults import Fault

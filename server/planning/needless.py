@@ -32,17 +32,20 @@ def without_needless(workflow: Workflow, world: World) -> Workflow:
 
 
 def needless_nodes(workflow: Workflow, world: World) -> list[Node]:
-    """Return the nodes that could go at once: read by no other node, and free or not asked for."""
+    """Return the nodes that could go at once: read by no other; free, or last there and not asked for."""
     view = View(world, workflow)
     waited_for = frozenset[str]().union(*dependencies(workflow).values())
     unread = [node for node in workflow.nodes if node.id not in waited_for and not node.expect]
     idle = {node.id for node in view.unused_nodes}
-    return [
-        node
-        for node in unread
-        if (node.id in idle and _is_free(node, world))
-        or (not _is_free(node, world) and not _is_asked(node, world))
-    ]
+    last = {node.tool.server: node.id for node in workflow.nodes if node.tool is not None}
+    found: list[Node] = []
+    for node in unread:
+        is_last = node.tool is not None and last[node.tool.server] == node.id
+        if _is_free(node, world):
+            found += [node] if node.id in idle else []
+        elif is_last and not _is_asked(node, world):  # what comes later there may stand on its effect
+            found.append(node)
+    return found
 
 
 def _is_free(node: Node, world: World) -> bool:

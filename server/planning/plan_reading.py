@@ -9,64 +9,37 @@ better. What a tool takes is checked afterwards, by `skills_store.workflow.check
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 from pydantic import JsonValue, ValidationError
 
 from catalog.schema import json_type, types
-from catalog.tools import JsonSchema, Tool, ToolId
+from catalog.tools import JsonSchema, Tool
 from server.planning.answer_json import NotJson, read_json
 from server.planning.deterministic import inputs_schema, last_nodes, likely_output
+from server.planning.plan_entries import (
+    MOST_NODES,
+    Ids,
+    called_tool,
+    entries_of,
+    ids_of,
+    said_arguments,
+    said_order,
+    said_outputs,
+    unstringed,
+)
 from server.planning.plan_references import Spoken
 from server.planning.slots import input_reference
-from server.planning.view import View, World, argument_schema
+from server.planning.spoken_tools import Vocabulary
+from server.planning.view import View, argument_schema
 from skills_store.workflow.faults import Fault, Malformed
 from skills_store.workflow.graph import data_dependencies, descendants
 from skills_store.workflow.model import Node, Workflow
 from skills_store.workflow.references import Found, Reference
 from skills_store.workflow.scan import scan
 
-__all__ = ["PlanReading", "Vocabulary", "read_plan"]
-
-_LISTS = ("nodes", "steps", "plan", "calls", "tool_calls", "workflow", "actions", "tasks")
-_TOOL = ("tool", "tool_name", "name", "function", "action", "tool_ref")
-_ARGUMENTS = ("arguments", "args", "params", "parameters", "input", "inputs", "tool_input")
-_ID = ("id", "node_id", "step_id", "step", "node")
-_AFTER = ("depends_on", "after", "requires", "dependencies")
-_OUTPUTS = ("outputs", "output", "result", "results", "answer")
-_MOST_NODES = 40
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """What the words of a plan can mean: the tools by label, the world, the outputs that are wanted."""
-
-    world: World
-    by_label: Mapping[str, Tool]
-    wanted: tuple[str, ...] = ()
-    """Names of the outputs the caller will look at; empty: one output `result`."""
-
-    def tool(self, said: str) -> ToolId:
-        """Return the tool that is meant; one that is unknown is kept as it was said."""
-        name = re.sub(r"\(.*\)$", "", said.strip(), flags=re.DOTALL)
-        if name in self.by_label:
-            return self.by_label[name].id
-        parts = [part for part in re.split(r"::|__|[./:]", name) if part]
-        known = {(i.server.casefold(), i.tool.casefold()): i for i in self.world.snapshot.tools}
-        for cut in range(1, len(parts)):
-            for joint in (".", "_", "-", "/"):
-                pair = (joint.join(parts[:cut]).casefold(), joint.join(parts[cut:]).casefold())
-                if pair in known:
-                    return known[pair]
-        for said_name in (name, "".join(parts[-1:])):
-            bare = [i for pair, i in known.items() if pair[1] == said_name.casefold()]
-            if len(bare) == 1:
-                return bare[0]
-        server, tool = (parts[0], ".".join(parts[1:])) if len(parts) > 1 else ("unknown", name or "unnamed")
-        return ToolId(server, tool)
+__all__ = ["PlanReading", "read_plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +79,7 @@ class _Draft:
 
     def read(self, document: JsonValue) -> PlanReading:
         entries: list[dict[str, JsonValue]] = []
-        for entry in _entries(document):
+        for entry in entries_of(document):
             if isinstance(entry, dict):
                 entries.append(entry)
             else:
@@ -117,10 +90,10 @@ class _Draft:
                 'the answer holds no plan: expected {"nodes": [{"tool", "id", "arguments"}], "outputs": {}}'
             )
             return PlanReading(None, (*self.faults, Malformed(message=message)))
-        if len(entries) > _MOST_NODES:
-            message = f"the plan has {len(entries)} nodes, at most {_MOST_NODES} are allowed"
+        if len(entries) > MOST_NODES:
+            message = f"the plan has {len(entries)} nodes, at most {MOST_NODES} are allowed"
             return PlanReading(None, (*self.faults, Malformed(message=message)))
-        ids = _ids(entries)
+        ids = ids_of(entries)
         spoken = Spoken(ids.said, frozenset(self.vocabulary.world.inputs))
         nodes = [self._node(entry, ids.own[place], spoken) for place, entry in enumerate(entries)]
         kept = tuple(node for node in nodes if node is not None)
@@ -132,7 +105,7 @@ class _Draft:
         return PlanReading(workflow.model_copy(update={"outputs": outputs}), tuple(self.faults))
 
     def _node(self, entry: dict[str, JsonValue], node_id: str, spoken: Spoken) -> Node | None:
-        said = _called(entry)
+        said = called_tool(entry)
         if not said:
             message = f"node {node_id!r} names no tool: give it under 'tool'"
             self.faults.append(Malformed(message=message, node=node_id))
@@ -154,11 +127,7 @@ class _Draft:
     def _arguments(
         self, entry: dict[str, JsonValue], node_id: str, tool: Tool | None, spoken: Spoken
     ) -> dict[str, JsonValue]:
-        given = _first(entry, _ARGUMENTS)
-        function = entry.get("function")
-        if given is None and isinstance(function, dict):
-            given = _first(function, _ARGUMENTS)
-        given = _unstringed(given)
+        given = said_arguments(entry)
         if given is None:
             return {}
         if not isinstance(given, dict):
@@ -193,7 +162,7 @@ class _Draft:
         """
         admitted = (types(schema) if schema else frozenset[str]()) - {"null"}
         if isinstance(value, str) and admitted and admitted <= {"array", "object"}:
-            value = _unstringed(value)
+            value = unstringed(value)
         if admitted != frozenset({"array"}):
             return value
         items = schema.get("items")
@@ -211,7 +180,7 @@ class _Draft:
 
     def _outputs(self, document: JsonValue, spoken: Spoken, workflow: Workflow) -> dict[str, JsonValue]:
         """Return the wanted outputs, each as the plan says, else as is most likely meant."""
-        said = _said_outputs(document)
+        said = said_outputs(document)
         read = {name: spoken.meant(value) for name, value in said.items()}
         fed = {name: value for name, value in read.items() if _reads_a_node(value, workflow)}
         wanted = self.vocabulary.wanted or tuple(fed)[:8] or ("result",)
@@ -231,84 +200,12 @@ class _Draft:
 _NOTHING = Workflow(name="plan", inputs={"type": "object"}, nodes=(), outputs={})
 
 
-@dataclass(frozen=True, slots=True)
-class _Ids:
-    """The ids of a plan's nodes, ours by place and by what the plan calls them."""
-
-    own: tuple[str, ...]
-    said: dict[str, str]
-
-
-def _ids(entries: Sequence[dict[str, JsonValue]]) -> _Ids:
-    own: list[str] = []
-    said: dict[str, str] = {}
-    for place, entry in enumerate(entries, 1):
-        name = next((str(entry[key]) for key in _ID if isinstance(entry.get(key), str | int)), f"n{place}")
-        stem = re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_")[:40]
-        stem = stem if re.match(r"[a-z]", stem) else f"n{stem or place}"
-        free = (stem, *(f"{stem}_{number}" for number in range(2, _MOST_NODES + 2)))
-        mine = next(option for option in free if option not in own)
-        own.append(mine)
-        said.setdefault(name, mine)
-    return _Ids(tuple(own), said)
-
-
-def _entries(document: JsonValue, depth: int = 0) -> list[JsonValue]:
-    """Return what stands where nodes belong."""
-    document = _unstringed(document)
-    if isinstance(document, list):
-        return document
-    if not isinstance(document, dict) or depth > 3:
-        return []
-    for key in _LISTS:
-        found = _unstringed(document.get(key))
-        if isinstance(found, list):
-            return found
-        if isinstance(found, dict):
-            inner = _entries(found, depth + 1)
-            if inner:
-                return inner
-            if found and all(isinstance(value, dict) for value in found.values()):
-                return [{"id": name, **cast("dict[str, JsonValue]", value)} for name, value in found.items()]
-    return [document] if _called(document) and _first(document, _ARGUMENTS) is not None else []
-
-
-def _called(entry: Mapping[str, JsonValue]) -> str:
-    """Return the name of the tool a node calls as the plan says it, empty when it says none."""
-    for key in _TOOL:
-        match entry.get(key):
-            case str() as name if name.strip():
-                server = entry.get("server")
-                return f"{server}/{name}" if isinstance(server, str) and server else name
-            case dict() as inner:
-                if name := _called(inner):
-                    return name
-            case _:
-                continue
-    return ""
-
-
-def _first(entry: Mapping[str, JsonValue], keys: Sequence[str]) -> JsonValue:
-    return next((entry[key] for key in keys if entry.get(key) is not None), None)
-
-
-def _unstringed(value: JsonValue) -> JsonValue:
-    """Return what a text holds when it is JSON of an object or list, else the value."""
-    if not isinstance(value, str) or value.strip()[:1] not in ("{", "["):
-        return value
-    try:
-        return read_json(value)
-    except NotJson:
-        return value
-
-
-def _ordered(workflow: Workflow, entries: Sequence[dict[str, JsonValue]], ids: _Ids) -> Workflow:
+def _ordered(workflow: Workflow, entries: Sequence[dict[str, JsonValue]], ids: Ids) -> Workflow:
     """Return the workflow with the order its nodes ask for, where no data says it and no cycle results."""
     for place, entry in enumerate(entries):
         node = workflow.node(ids.own[place])
-        asked = _first(entry, _AFTER)
-        for name in asked if isinstance(asked, list) else [asked]:
-            other = ids.said.get(str(name).removeprefix("$"))
+        for name in said_order(entry):
+            other = ids.said.get(name)
             if node is None or other is None or other == node.id or workflow.node(other) is None:
                 continue
             if other in data_dependencies(workflow)[node.id] or other in descendants(workflow, node.id):
@@ -317,18 +214,6 @@ def _ordered(workflow: Workflow, entries: Sequence[dict[str, JsonValue]], ids: _
                 node = node.model_copy(update={"after": (*node.after, other)})
                 workflow = workflow.replacing(node)
     return workflow
-
-
-def _said_outputs(document: JsonValue) -> dict[str, JsonValue]:
-    if not isinstance(document, dict):
-        return {}
-    match _unstringed(_first(document, _OUTPUTS)):
-        case dict() as named:
-            return named
-        case str() as reference:
-            return {"result": reference}
-        case _:
-            return {}
 
 
 def _reads_a_node(value: JsonValue, workflow: Workflow) -> bool:

@@ -110,21 +110,30 @@ def describe_faults(faults: Sequence[Fault]) -> str:
 
 
 def _described(fault: Fault) -> str:
-    where = f"node {fault.node}: " if fault.node and fault.node not in fault.message else ""
+    places = [f"node {fault.node}"] if fault.node and fault.node not in fault.message else []
     more = ""
     match fault:
-        case InvalidArgument() if fault.expected and fault.found is not None:
-            more = f" (given {_value(fault.found)}, expected {_value(fault.expected)})"
-        case UnexpectedArgument() if fault.allowed:
-            more = f" (it takes {', '.join(fault.allowed)})"
-        case DanglingReference() if fault.available:
-            more = f" (there is {', '.join(fault.available[:12])})"
-        case UnknownTool() if fault.similar:
-            more = f" (there is {', '.join(similar.tool for similar in fault.similar)})"
+        case InvalidArgument():
+            if fault.argument and fault.argument not in fault.message:
+                places.append(f"argument {fault.argument!r}")
+            if fault.expected and fault.found is not None:
+                more = f" (given {_value(fault.found)}, expected {_value(fault.expected)})"
+        case UnexpectedArgument():
+            more = _unless_said(fault, "it takes", fault.allowed)
+        case DanglingReference():
+            more = _unless_said(fault, "there is", fault.available[:12])
+        case UnknownTool():
+            more = _unless_said(fault, "there is", tuple(similar.tool for similar in fault.similar))
         case _:
             pass
-    added = "" if more and more.strip(" ()")[:20] in fault.message else more
-    return plain_text(f"{where}{fault.message}{added}", _LONGEST_FAULT)
+    where = "".join(f"{place}, " for place in places)[:-2]
+    return plain_text(f"{where}{': ' if where else ''}{fault.message}{more}", _LONGEST_FAULT)
+
+
+def _unless_said(fault: Fault, lead: str, names: Sequence[str]) -> str:
+    """Return what there is instead, nothing where the message names it all already."""
+    missing = [name for name in names if name not in fault.message]
+    return f" ({lead} {', '.join(names)})" if missing else ""
 
 
 def advice_text(advice: Advice) -> str:

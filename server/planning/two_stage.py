@@ -19,8 +19,9 @@ from server.planning.answer_json import NotJson, read_json
 from server.planning.catalog_view import CatalogView, render_tool
 from server.planning.conversation import Conversation
 from server.planning.leaves import leaves_of_schema
-from server.planning.plan_reading import PlanReading, Vocabulary, read_plan
+from server.planning.plan_reading import PlanReading, read_plan
 from server.planning.plan_schema import MOST_NODES, arguments_schema, choice_schema, output_types
+from server.planning.spoken_tools import Vocabulary
 from skills_store.workflow.faults import Malformed
 from skills_store.workflow.references import pointer_parts
 

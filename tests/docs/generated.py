@@ -18,7 +18,9 @@ from pydantic import BaseModel
 
 from catalog.effects import Activity, Effect, Reset, Verdict, decide
 from server.bench.catalog_report import CatalogBenchReport
+from server.bench.planning_report import PlanningBenchReport
 from server.bench.repair_report import RepairBenchReport
+from server.bench.search_report import SearchBenchReport
 from server.cli.answers import (
     AddedServer,
     InitReport,
@@ -68,6 +70,8 @@ PACKAGES = ("catalog", "skills_store", "server")
 ANSWERS: dict[str, type[BaseModel]] = {
     "bench repair": RepairBenchReport,
     "bench catalog": CatalogBenchReport,
+    "bench planning": PlanningBenchReport,
+    "bench search": SearchBenchReport,
     "demo": DemoReport,
     "init": InitReport,
     "add": AddedServer,

@@ -11,7 +11,8 @@ from typing import Any
 from catalog.effects import Effect, EffectTable
 from catalog.search import ToolIndex
 from catalog.tools import Snapshot, Tool, ToolId
-from server.planning.plan_reading import PlanReading, Vocabulary, read_plan
+from server.planning.plan_reading import PlanReading, read_plan
+from server.planning.spoken_tools import Vocabulary
 from server.planning.view import World
 
 FOLDER = Path(__file__).parents[1] / "data" / "compact-plans"

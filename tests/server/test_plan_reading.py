@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot as expected
 
@@ -223,6 +223,7 @@ def survives(text: str) -> None:
         check_workflow(reading.workflow, snapshot())
 
 
+@settings(deadline=None)
 @given(st.text() | garbled() | json_values.map(lambda value: json.dumps(value)))
 @example("[" * 100_000)
 @example('{"a":' * 100_000)
@@ -234,6 +235,7 @@ def test_no_completion_however_garbled_raises_out_of_the_parser(text: str):
     survives(text)
 
 
+@settings(deadline=None)
 @given(st.lists(json_values, max_size=4))
 def test_no_nodes_however_odd_raise_out_of_the_parser(nodes: list[Any]):
     survives(json.dumps({"nodes": nodes, "outputs": {"saved": nodes[:1]}}))

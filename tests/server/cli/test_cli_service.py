@@ -99,6 +99,17 @@ def test_bench_on_its_own_cases_uses_its_own_servers(cli):
     )
 
 
+def test_bench_planning_is_told_whose_plans_and_where_they_are_kept(cli):
+    cli("bench", "planning", "--model", "recorded:old.jsonl", "--tape", "new.jsonl")
+    [request] = cli.work["bench"]
+    assert (request.name, request.model, request.tape) == (
+        "planning",
+        "recorded:old.jsonl",
+        Path("new.jsonl"),
+    )
+    assert request.settings.config_path == cli.config
+
+
 def test_missing_demo_servers_are_named_with_their_cure(cli):
     async def missing(*_):
         raise DemoServersMissing(["excel"])
