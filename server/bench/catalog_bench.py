@@ -1,7 +1,7 @@
 """The catalog benchmark: what skillbank costs and withstands between a client and its servers.
 
-Its parts are `relay_bench`, `readiness_bench`, `isolation_bench` and `endurance_bench`; each can be
-measured for itself. Their numbers beside their targets are `catalog_report`.
+Its parts are `relay_bench`, `readiness_bench`, `isolation_bench`, `endurance_bench` and `search_bench`;
+each can be measured for itself. Their numbers beside their targets are `catalog_report`.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 import platform
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 
-from server.bench.catalog_report import CatalogBenchReport, findings_of
+from server.bench.catalog_report import CatalogBenchReport, findings_of, search_findings
 from server.bench.endurance_bench import measure_connects, measure_memory
 from server.bench.isolation_bench import measure_isolation
 from server.bench.processes import can_look
 from server.bench.readiness_bench import measure_readiness
 from server.bench.relay_bench import measure_relay
+from server.bench.search_bench import SearchOptions, quick_search_options, run_search_bench
 from server.progress import Progress, ProgressListener, ignore_progress
 
 __all__ = ["CatalogOptions", "quick_catalog_options", "run_catalog_bench"]
@@ -32,6 +33,7 @@ class CatalogOptions:
     isolation_turns: int = 10
     memory_cycles: int = 20_000
     connect_cycles: int = 300
+    search: SearchOptions = field(default_factory=SearchOptions)
     quick: bool = False
     listener: ProgressListener = ignore_progress
 
@@ -44,6 +46,7 @@ def quick_catalog_options(listener: ProgressListener = ignore_progress) -> Catal
         isolation_turns=2,
         memory_cycles=1_000,
         connect_cycles=15,
+        search=quick_search_options(),
         quick=True,
         listener=listener,
     )
@@ -72,6 +75,8 @@ async def run_catalog_bench(options: CatalogOptions) -> CatalogBenchReport:
         memory = await measure_memory(options.memory_cycles)
         say(f"connecting: {options.connect_cycles} cycles")
         connects = await measure_connects(options.connect_cycles)
+    say(f"search: {options.search.tools} tools")
+    search = await run_search_bench(replace(options.search, listener=options.listener))
     return CatalogBenchReport(
         quick=options.quick,
         relay=relay,
@@ -79,16 +84,19 @@ async def run_catalog_bench(options: CatalogOptions) -> CatalogBenchReport:
         isolation=isolation,
         memory=memory,
         connects=connects,
-        findings=findings_of(relay, readiness, isolation, memory, connects),
-        not_measured=tuple(_not_measured(relay.fastmcp_ms is not None)),
+        search=search,
+        findings=(*findings_of(relay, readiness, isolation, memory, connects), *search_findings(search)),
+        not_measured=tuple(_not_measured(relay.fastmcp_ms is not None, "embeddings" in search.ways)),
         machine=_machine(),
         versions=_versions(),
         seconds=time.perf_counter() - began,
     )
 
 
-def _not_measured(has_fastmcp: bool) -> list[str]:
-    missing = ["search over 5,000 tools"]
+def _not_measured(has_fastmcp: bool, has_embeddings: bool) -> list[str]:
+    missing: list[str] = []
+    if not has_embeddings:
+        missing.append("search by meaning, which comes with the embeddings extra")
     if not has_fastmcp:
         missing.append("FastMCP's proxy, which comes with the demo extra")
     if not can_look():

@@ -12,8 +12,9 @@ from server.bench.isolation_bench import IsolationMeasure
 from server.bench.measures import Spread
 from server.bench.readiness_bench import ReadinessMeasure
 from server.bench.relay_bench import RelayMeasure
+from server.bench.search_report import SearchBenchReport
 
-__all__ = ["CatalogBenchReport", "Finding", "findings_of", "render_catalog_report"]
+__all__ = ["CatalogBenchReport", "Finding", "findings_of", "render_catalog_report", "search_findings"]
 
 
 class Finding(BaseModel):
@@ -47,6 +48,7 @@ class CatalogBenchReport(BaseModel):
     """None where the kernel does not say."""
     connects: ConnectMeasure | None
     """None where the kernel does not say."""
+    search: SearchBenchReport
     findings: tuple[Finding, ...]
     not_measured: tuple[str, ...]
     machine: str
@@ -84,6 +86,22 @@ def findings_of(
     if connects is not None:
         what = f"processes left by {connects.cycles} connect cycles"
         found.append(finding(what, float(max(connects.left, connects.descendants)), "", 0.0))
+    return tuple(found)
+
+
+def search_findings(search: SearchBenchReport) -> tuple[Finding, ...]:
+    """Return every number of the search that has a target: of requests for one thing, held out."""
+    targets = {"embeddings": ("meaning and words", 10.0), "words": ("words alone", 50.0)}
+    found: list[Finding] = []
+    for way, (name, at_most) in targets.items():
+        if way not in search.ways:
+            continue
+        missed = 100 * (1 - search.ways[way].one_thing.at_5)
+        what = f"wanted tools not in the first five of {search.tools}, {name}"
+        found.append(Finding(what=what, value=missed, unit="%", at_most=at_most))
+        spread = search.milliseconds[way]["one query"]
+        what = f"one query over {search.tools} tools, {name}, p95"
+        found.append(Finding(what=what, value=spread.p95, unit="ms", at_most=10.0))
     return tuple(found)
 
 
