@@ -83,6 +83,11 @@ REPAIR: JsonSchema = _answer(
         "skill": _or_null(_TEXT, "Name of the skill used or made."),
         "skill_state": _or_null(_STATE, "State of that skill."),
         "skill_reason": {"type": "string", "description": "Why it is in that state, or why there is none."},
+        "answer": _or_null(
+            _OBJECT, "The outputs in words, with the nodes they rest on; null: not asked for."
+        ),
+        "judgement": _or_null(_OBJECT, "What a judge thinks of the run; null: not asked for."),
+        "solved_by": _or_null(_TEXT, "How far planning with a model had to go; null: it planned nothing."),
         "route": _or_null(_TEXT, "direct: a skill ran; seeded: a skill helped; dynamic: planned anew."),
         "lineage": {**_OBJECTS, "description": "Candidates tried; empty unless detail was asked for."},
     },

@@ -5,6 +5,7 @@ Checking a client's arguments against a schema, ours or a skill's, is `validatio
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
@@ -140,10 +141,26 @@ class Solve(_Searching):
     """Arguments of `solve`."""
 
     task: str = Field(min_length=1, description="The task in words, with every value it needs.")
+    budget_tokens: int = Field(
+        default=_BUDGET.tokens,
+        ge=0,
+        description="Most tokens of a model that plans, where one is configured.",
+    )
+    answer: bool = Field(default=False, description="Also put the outputs into words.")
+    judge: bool = Field(
+        default=False, description="Also have a configured model score the run: advice, never proof."
+    )
 
     def request(self) -> SolveRequest:
         """Return the use case's request."""
-        return SolveRequest(inputs=self.inputs, checks=self.checks, budget=self.budget, save=self.save_as)
+        return SolveRequest(
+            inputs=self.inputs,
+            checks=self.checks,
+            budget=replace(self.budget, tokens=self.budget_tokens),
+            save=self.save_as,
+            answer=self.answer,
+            judge=self.judge,
+        )
 
 
 class RunWorkflow(_Checked):
