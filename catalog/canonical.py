@@ -81,7 +81,7 @@ def _folded(value: object) -> tuple[object, int]:
 def _number(value: float) -> object:
     if value.is_integer() and -_EXACT <= value <= _EXACT:
         return int(value)
-    if _SMALLEST_PLAIN <= abs(value) < _LARGEST_PLAIN:
+    if _SMALLEST_PLAIN <= abs(value) < _LARGEST_PLAIN and not value.is_integer():
         return value
     return _Text(rfc8785.dumps(value).decode())
 

@@ -105,8 +105,8 @@ async def test_a_changed_tool_has_an_unknown_effect_until_somebody_looks_again(o
         await desk.change("calculator", [add_tool(digits={"type": "integer"})])
         assert desk.context.effects.effect(ADD) is Effect.UNKNOWN
         effects = {e.tool: e.reason for e in (await desk.bank.list_effects()).effects}
-    assert (
-        effects["add"] == "it changed since its class was set: `skillbank effects set calculator/add CLASS`"
+    assert effects["add"] == (
+        "configured as pure, but its definition changed since: skillbank effects set calculator/add CLASS"
     )
     async with open_desk({"calculator": ScriptedServer([add_tool(digits={"type": "integer"})])}) as later:
         await later.context.snapshot()

@@ -68,14 +68,14 @@ async def test_tools_are_found_in_the_store_while_upstreams_are_stuck_and_dead(t
         assert bank.published() == []
         assert set(bank.context.connections.eras) == set()
         hits = await bank.find_tools("good", limit=50)
-        assert {hit.server for hit in hits} == {*good, "stuck"}
+        assert {hit.server for hit in hits.tools} == {*good, "stuck"}
         assert status(bank, "stuck") in ("idle", "starting")
 
 
 async def test_a_server_that_was_just_added_is_found_without_waiting_for_a_stuck_one(tmp_path: Path) -> None:
     servers = {"good0": entry("none"), "stuck": entry("silent")}
     async with bank_of(tmp_path, servers, "stuck") as bank:
-        while "good0" not in {hit.server for hit in await bank.find_tools("good", limit=50)}:
+        while "good0" not in {hit.server for hit in (await bank.find_tools("good", limit=50)).tools}:
             assert status(bank, "stuck") in ("idle", "starting")
 
 
