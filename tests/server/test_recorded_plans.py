@@ -151,7 +151,7 @@ def test_what_becomes_of_every_recorded_plan():
                 "sound": 0,
                 "right calls and edges": 0,
                 "right calls and edges, pruned": 0,
-                "sound, pruned and repaired": 2,
+                "sound, pruned and repaired": 3,
                 "not readable": 7,
             },
             "SmolLM2 135M constrained": {

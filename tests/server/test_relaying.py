@@ -43,7 +43,7 @@ async def test_tools_of_a_server_that_is_away_are_found_as_last_seen(open_desk):
         await desk.bank.find_tools("note", 3)
     async with open_desk({"notes": ScriptedServer(_refuses)}, configured=("notes",)) as later:
         hits = (await later.bank.find_tools("save a note", 3)).tools
-    assert (hits.tools[0].server, hits.tools[0].tool) == ("notes", "save_note")
+    assert (hits[0].server, hits[0].tool) == ("notes", "save_note")
 
 
 async def test_tools_of_a_server_that_left_the_configuration_are_not_found(open_desk):

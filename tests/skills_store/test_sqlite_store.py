@@ -287,8 +287,7 @@ class TestProcesses:
             acknowledged += [writer.stdout.readline().strip() for _ in range(3 * kill + 1)]
             os.kill(writer.pid, signal.SIGKILL)
             acknowledged += writer.stdout.read().split()  # not `communicate`: it forgets what was read ahead
-            assert writer.stderr.read() == ""
-            writer.wait(timeout=60)
+            assert writer.communicate(timeout=60) == ("", "")
         store = open_sqlite_store(path)
         for name in acknowledged:
             assert store.head(name).state == "active"
