@@ -25,7 +25,7 @@ from server.bench.fixtures import FIXTURES
 __all__ = ["Family", "Made", "PlannedStep", "Sourced", "compile_families", "leaves_of", "sent", "step_items"]
 
 _SLOT = re.compile(r"(?<!\$)\{(\w+)\}")
-_FORMS = ("given", "from", "text", "item", "all")
+_FORMS = ("given", "from", "join", "item", "all")
 
 
 class _Model(BaseModel):
@@ -37,7 +37,7 @@ class PlannedStep(_Model):
 
     Args and `each` hold constants and these forms: `{"given": NAME}`; `{"from": STEP, "read":
     JMESPATH, "match": REGEX, "number": true}`; `{"all": STEP, "read": JMESPATH}`, one value per
-    call of a repeated step; `{"item": JMESPATH}`; `{"text": [PART, ...]}`, joined. `{NAME}` inside
+    call of a repeated step; `{"item": JMESPATH}`; `{"join": [PART, ...]}`. `{NAME}` inside
     a `read` is a value the task gives.
     """
 
@@ -200,7 +200,7 @@ def _sourced(form: dict[str, JsonValue], made: Made, item: Sourced | None) -> So
             output, number = made.outputs[step - 1][-1], made.numbers[step - 1][-1]
             found, named = _read(path, output, made.instance)
             return Sourced(_shaped(found, form), named, frozenset({number}))
-        case {"text": list(parts)}:
+        case {"join": list(parts)}:
             pieces = [
                 _sourced(part, made, item) if isinstance(part, dict) else Sourced(part) for part in parts
             ]

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from catalog.schema import json_type
 from catalog.tools import JsonSchema, Snapshot
 from server.compilation.errors import NotCompilable
-from server.compilation.generalising import Difference, Ran, generalise, is_flow
+from server.compilation.generalising import FOR_EACH, Difference, Ran, generalise, is_flow
 from server.planning.view import argument_schema
 from skills_store.skill import RecordedCall, ReplayTest, Skill
 from skills_store.workflow.bounds import json_equal
@@ -130,16 +130,23 @@ def _with_flow(known: Workflow, general: Workflow) -> Workflow:
     """Return the skill's workflow with the data flow that only the other run showed."""
     nodes: list[Node] = []
     for mine, found in zip(known.nodes, general.nodes, strict=True):
-        arguments = {
-            key: found.arguments[key] if _is_new_flow(value, found.arguments[key]) else value
-            for key, value in mine.arguments.items()
-        }
+        arguments = {key: _merged(value, found.arguments[key]) for key, value in mine.arguments.items()}
         nodes.append(mine.model_copy(update={"arguments": arguments}))
     return known.model_copy(update={"nodes": tuple(nodes)})
 
 
-def _is_new_flow(mine: JsonValue, found: JsonValue) -> bool:
-    return is_flow(found) and not is_flow(mine) and not is_selector(mine)
+def _merged(mine: JsonValue, found: JsonValue) -> JsonValue:
+    """Return what a skill has with data flow where it has a literal, or data flow that holds once only."""
+    if is_flow(found):
+        is_lifted = isinstance(mine, str) and ("$inputs." in mine or "$item" in mine)
+        return mine if is_lifted else found
+    match mine, found:
+        case dict(), dict() if mine.keys() == found.keys() and not is_selector(mine):
+            return {key: _merged(value, found[key]) for key, value in mine.items()}
+        case list(), list() if len(mine) == len(found):
+            return [_merged(one, other) for one, other in zip(mine, found, strict=True)]
+        case _:
+            return mine
 
 
 @dataclass
@@ -159,10 +166,12 @@ class _Widening:
             NotCompilable: an input would need two values at once.
         """
         node = self.workflow.node(difference.node)
-        place = read_place(node.arguments, difference.pointer) if node else None
+        place = _place(node, difference) if node else None
         match place:
             case str() if (reference := _input(place)) is not None:
                 self._bind(reference.name, difference.two)
+            case _ if difference.explained:
+                return
             case str() if (found := _PLACEHOLDER.findall(place)) and len(found) == 1:
                 self._bind(found[0], _within(place, difference.two, self.one[found[0]]))
             case _:
@@ -201,8 +210,13 @@ class _Widening:
             name = _free_name(difference, self.one)
             self.one[name], self.two[name] = difference.one, difference.two
             self.added[name] = self._schema_of(node, difference)
-        arguments = set_place(node.arguments, difference.pointer, f"$inputs.{name}")
-        self.workflow = self.workflow.replacing(node.model_copy(update={"arguments": arguments}))
+        reference = f"$inputs.{name}"
+        if difference.pointer == FOR_EACH:
+            changed = node.model_copy(update={"for_each": reference})
+        else:
+            arguments = set_place(node.arguments, difference.pointer, reference)
+            changed = node.model_copy(update={"arguments": arguments})
+        self.workflow = self.workflow.replacing(changed)
 
     def _schema_of(self, node: Node, difference: Difference) -> JsonSchema:
         tool = self.snapshot.get(node.tool) if node.tool else None
@@ -210,6 +224,12 @@ class _Widening:
         kept = {key: value for key, value in schema.items() if key not in ("default", "title", "examples")}
         kinds = {json_type(difference.one), json_type(difference.two)}
         return kept or {"type": kinds.pop() if len(kinds) == 1 else "number"}
+
+
+def _place(node: Node, difference: Difference) -> JsonValue:
+    if difference.pointer == FOR_EACH:
+        return node.for_each
+    return read_place(node.arguments, difference.pointer)
 
 
 def _input(place: str) -> Reference | None:
