@@ -21,6 +21,7 @@ _MOST_SPOTS = 3
 _CAPTURABLE = re.compile(r"[\w.@:/+-]{2,120}")
 _NUMBER = re.compile(r"(?<![\w.,])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w]|,\d|\.\d)")
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z_ -]*[^\w\n]{1,20}$")
+_LABEL_ABOVE = re.compile(r"[A-Za-z_][A-Za-z_ -]*[^\w]{1,24}$")
 _LINE_LABEL = re.compile(r"\s*([A-Za-z][A-Za-z _-]*[:=])")
 _SIGN = re.compile(r"[^\w\s]{1,2}$")
 
@@ -47,7 +48,7 @@ def captures(value: JsonValue, text: str) -> Iterator[Capture]:
     if not len(str(value)) < len(text) <= _LONGEST_TEXT:
         return
     for spot, _ in zip(_spots(value, text), range(_MOST_SPOTS), strict=False):
-        for lead, cost in _leads(text[: spot.start].rpartition("\n")[2], text[spot.start - 1 : spot.start]):
+        for lead, cost in _leads(text[: spot.start]):
             captured = f"regex_capture(@, '{lead}({spot.group})')"
             read = f"to_number(replace({captured}, ',', ''))" if spot.is_number else captured
             yield Capture(read, cost)
@@ -76,12 +77,15 @@ def _form(value: str) -> str:
     return re.sub(r"\d+", "[0-9]+", re.sub(r"([^\w\s])", r"\\\1", value))
 
 
-def _leads(before: str, last: str) -> Iterator[tuple[str, float]]:
-    """Yield patterns of what stands before a value on its line."""
+def _leads(text: str) -> Iterator[tuple[str, float]]:
+    """Yield patterns of what stands before a value: on its line, or where that says nothing, above it."""
+    before, last = text.rpartition("\n")[2], text[-1:]
     near = before[-_LONGEST_LEAD:]
     found: list[tuple[str, float]] = []
     if (label := _LABEL.search(near)) is not None:
         found.append((_escaped(label[0]), 1.5))
+    elif (above := _LABEL_ABOVE.search(text[-_LONGEST_LEAD:])) is not None:
+        found.append((_escaped(above[0]), 1.7))
     sign = _SIGN.search(near)
     if (line := _LINE_LABEL.match(before)) is not None and sign is not None:
         found.append((rf"{_escaped(line[1])}[^\n]*?{_escaped(sign[0])}", 1.6))

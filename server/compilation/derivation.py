@@ -1,8 +1,8 @@
 """How a value could have come out of an earlier output: equal to a part of it, read from it, made of it.
 
 From the surest on: a part is equal, or a column of a list is; an item of a list is found by a value
-that is known anyway; a value is captured from a text (`capturing`); the value contains a part. Which of several
-ways is taken, and whether any is, belongs to `linking`.
+that is known anyway; a value is captured from a text (`capturing`); the value contains a part. Which
+of several ways is taken, and whether any is, belongs to `linking`.
 
 Paper: FlowEvo (compile; DESIGN §5.8). Differs: a derived value is a bounded selector, data that can
 be read, never code.
@@ -29,6 +29,7 @@ _MOST_PARTS = 4_000
 _DEEPEST = 8
 _TELLING_LENGTH = 4
 _TELLING_DECIMALS = 2
+_TELLING_NUMBER = 1000
 _WEAK = 1.0
 """Cost of a value that says little: a small number, a short word."""
 
@@ -89,7 +90,7 @@ def derivations(
         if weak or _is_telling(value):
             found += _captured(value, node, output, parts)
     if isinstance(value, str) and not found:
-        found += _containing(value, outputs)
+        found += _containing(value, outputs, weak=weak)
     return sorted(found, key=lambda way: way.cost)
 
 
@@ -202,14 +203,14 @@ def _captured(value: JsonValue, node: str, output: JsonValue, parts: Sequence[_P
                 yield Derivation(selector, capture.cost)
 
 
-def _containing(value: str, outputs: Mapping[str, JsonValue]) -> Iterator[Derivation]:
+def _containing(value: str, outputs: Mapping[str, JsonValue], *, weak: bool) -> Iterator[Derivation]:
     """Yield the value as a template around the longest telling parts of outputs in it."""
     template, covered = value, 0
     texts = [
         (str(part.value), Reference("nodes", node, part.pointer))
         for node, output in outputs.items()
         for part in _parts(output)
-        if _is_telling(part.value) and isinstance(part.value, str | int | float)
+        if (weak or _is_telling(part.value)) and _is_written(part.value)
     ]
     for text, reference in sorted(texts, key=lambda found: -len(found[0])):
         pattern = rf"(?<![\w.]){re.escape(text)}(?![\w.])"
@@ -218,6 +219,11 @@ def _containing(value: str, outputs: Mapping[str, JsonValue]) -> Iterator[Deriva
             covered += len(text)
     if covered and _gives(template, outputs, value):
         yield Derivation(template, 2.0)
+
+
+def _is_written(value: JsonValue) -> bool:
+    """Return whether a value can stand inside of a text and be told there."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool) and len(str(value)) > 1
 
 
 def _gives(expression: JsonValue, outputs: Mapping[str, JsonValue], value: JsonValue) -> bool:
@@ -244,9 +250,10 @@ def _is_telling(value: JsonValue) -> bool:
         case str():
             return len(value) >= _TELLING_LENGTH
         case int():
-            return abs(value) >= 1000
+            return abs(value) >= _TELLING_NUMBER
         case float():
-            return len(repr(value).partition(".")[2]) >= _TELLING_DECIMALS
+            is_long = len(repr(value).partition(".")[2]) >= _TELLING_DECIMALS
+            return is_long or abs(value) >= _TELLING_NUMBER
         case _:
             return False
 

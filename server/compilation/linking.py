@@ -30,6 +30,8 @@ __all__ = ["link_literals"]
 
 _COMMON = frozenset({*range(13), 16, 24, 32, 50, 60, 64, 90, 100, 180, 256, 360, 365, 1000, 3600})
 """Numbers that stand in many calls for reasons of their own."""
+_SHORT_ANSWER = 4
+"""Scalars that an answer of one meaning has at most, echoes left out."""
 _INDEX = re.compile(r"/\d+")
 
 
@@ -84,6 +86,18 @@ def _given(workflow: Workflow) -> dict[str, list[JsonValue]]:
     return given
 
 
+def _leaves(value: JsonValue) -> Iterator[JsonValue]:
+    match value:
+        case dict():
+            for item in value.values():
+                yield from _leaves(item)
+        case list():
+            for item in value:
+                yield from _leaves(item)
+        case _:
+            yield value
+
+
 @dataclass
 class _Linking:
     """A workflow whose literals become data flow, one after the other."""
@@ -130,7 +144,10 @@ class _Linking:
                     self._take(place, ways)
 
     def _reading(self, source: str) -> Iterator[Place]:
-        """Yield the places that an unread answer gives: all with a telling number, else the likeliest."""
+        """Yield the places that an unread answer gives: all with a rare value, else the likeliest.
+
+        A common number is believed of a short answer only: a long one holds some by chance.
+        """
         found: list[tuple[float, Place]] = []
         for place in literal_places(self.workflow):
             if source in self._earlier(place) and self._may_link(place):
@@ -138,8 +155,13 @@ class _Linking:
                 found += [(ways[0].cost, place)] if ways else []
         rare = [place for _, place in found if place.value not in _COMMON]
         yield from rare
-        if found and not rare:
+        if found and not rare and self._is_short(source):
             yield min(found, key=lambda one: one[0])[1]
+
+    def _is_short(self, source: str) -> bool:
+        news = [v for v in _leaves(self.outputs[source]) if v is not None and not isinstance(v, bool)]
+        given = self.given.get(source, ())
+        return sum(not any(json_equal(value, own) for own in given) for value in news) <= _SHORT_ANSWER
 
     def _read(self) -> set[str]:
         return {read for reads in data_dependencies(self.workflow).values() for read in reads}

@@ -139,7 +139,7 @@ def _merged(mine: JsonValue, found: JsonValue) -> JsonValue:
     """Return what a skill has with data flow where it has a literal, or data flow that holds once only."""
     if is_flow(found):
         is_lifted = isinstance(mine, str) and ("$inputs." in mine or "$item" in mine)
-        return mine if is_lifted else found
+        return mine if is_lifted or _same_selector(mine, found) else found
     match mine, found:
         case dict(), dict() if mine.keys() == found.keys() and not is_selector(mine):
             return {key: _merged(value, found[key]) for key, value in mine.items()}
@@ -147,6 +147,12 @@ def _merged(mine: JsonValue, found: JsonValue) -> JsonValue:
             return [_merged(one, other) for one, other in zip(mine, found, strict=True)]
         case _:
             return mine
+
+
+def _same_selector(mine: JsonValue, found: JsonValue) -> bool:
+    if not (isinstance(mine, dict) and isinstance(found, dict) and is_selector(mine)):
+        return False
+    return mine["selector"] == found.get("selector")
 
 
 @dataclass
