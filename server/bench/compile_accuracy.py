@@ -58,6 +58,7 @@ async def measure_family(family: Family, bank: Bank, peer: Peer | None) -> Famil
         servers=family.servers,
         calls=sum(len(session.calls) for session in sessions),
         attempts=tuple(attempts),
+        skill=bank.context.store.head(family.id),
     )
 
 

@@ -21,11 +21,18 @@ from pydantic import JsonValue
 
 from catalog.config import load_config
 from server.bank import Bank
+from server.bench.bad_candidates import SCRIPTED_SERVERS, scripted_entry
 from server.bench.compile_accuracy import measure_family
-from server.bench.compile_gate import measure_gate
-from server.bench.compile_report import CompileBenchReport, FamilyReport, GateReport, SelectionReport, TauReport
+from server.bench.compile_gate import GatePlan, measure_gate
+from server.bench.compile_report import (
+    CompileBenchReport,
+    FamilyReport,
+    GateReport,
+    SelectionReport,
+    TauReport,
+)
 from server.bench.compile_selection import measure_selection
-from server.bench.compile_tau import measure_tau
+from server.bench.compile_tau import DOMAINS, measure_tau
 from server.bench.errors import BenchError
 from server.bench.families import Family, compile_families
 from server.bench.fetched import (
@@ -46,7 +53,8 @@ from server.settings import Settings, read_settings
 __all__ = ["PARTS", "CompileOptions", "OpenBank", "quick_compile_options", "run_compile_bench"]
 
 PARTS = ("accuracy", "tau", "selection", "gate")
-_QUICK_FAMILIES = ("double_digest", "grown_value")
+_GATE_SERVERS = ("mathematics", "sqlite", "time", *SCRIPTED_SERVERS)
+_QUICK_FAMILIES = ("double_digest", "derived_key")
 
 
 class OpenBank(Protocol):
@@ -81,8 +89,8 @@ def quick_compile_options() -> CompileOptions:
     return CompileOptions(
         only=_QUICK_FAMILIES,
         distractors=(10, 100),
-        candidates=6,
-        tau_pairs=2,
+        candidates=4,
+        tau_pairs=1,
         fetch=False,
         quick=True,
     )
@@ -102,15 +110,24 @@ async def run_compile_bench(options: CompileOptions, open_bank: OpenBank) -> Com
     gate: GateReport | None = None
     tau: TauReport | None = None
     if set(options.parts) & {"accuracy", "selection", "gate"}:
-        async with _prepared(options, notes) as (families, settings, peer):
-            async with open_bank(settings, memoise=True) as bank:
-                reports = await _measured(families, bank, peer, options)
-                if "selection" in options.parts:
-                    selection = await measure_selection(families, bank, options.distractors, options.seed)
-                if "gate" in options.parts:
-                    gate = await measure_gate(bank, options.candidates, options.seed, options.listener)
+        async with (
+            _prepared(options, notes) as (families, settings, peer),
+            open_bank(settings, memoise=True) as bank,
+        ):
+            reports = await _measured(families, bank, peer, options)
+            skills = {report.family: report.skill for report in reports if report.skill is not None}
+            if "selection" in options.parts:
+                snapshot = await bank.context.snapshot()
+                selection = measure_selection(families, skills, snapshot, options.distractors, options.seed)
+            if "gate" in options.parts:
+                gate = await measure_gate(
+                    [*skills.values()],
+                    bank,
+                    GatePlan(options.candidates, options.seed, options.listener),
+                    Kept(options.keep),
+                )
     if "tau" in options.parts:
-        tau = await measure_tau(options.tau_pairs, open_bank, Kept(options.keep), options.listener)
+        tau = await _tau(options, open_bank, notes)
     return CompileBenchReport(
         quick=options.quick,
         seed=options.seed,
@@ -124,6 +141,18 @@ async def run_compile_bench(options: CompileOptions, open_bank: OpenBank) -> Com
         notes=tuple(notes),
         seconds=time.perf_counter() - started,
     )
+
+
+async def _tau(options: CompileOptions, open_bank: OpenBank, notes: list[str]) -> TauReport | None:
+    if options.fetch:
+        fetch_servers(DOMAINS, cache_folder(), options.listener)
+    try:
+        return await measure_tau(options.tau_pairs, open_bank, Kept(options.keep), options.listener)
+    except BenchError as error:
+        if options.fetch:
+            raise
+        notes.append(f"τ²-bench was left out, since a quick run fetches nothing: {error}")
+        return None
 
 
 @asynccontextmanager
@@ -140,6 +169,8 @@ async def _prepared(
         fetched = [server.name for server in FETCHED_SERVERS if server.name in names]
         if options.fetch:
             fetch_servers(fetched, cache_folder(), options.listener)
+        if "gate" in options.parts:
+            names = sorted({*names, *_GATE_SERVERS})
         config = _config(folder, names)
         settings = read_settings(config=config, store=folder / "store.db")
         yield families, settings, _peer(options, config, notes)
@@ -164,6 +195,11 @@ def _config(folder: Path, names: Sequence[str]) -> Path:
     servers |= entries
     for server in fetched:
         effects[server.name] = {pattern: effect.value for pattern, effect in server.effects.items()}
+    for name in (name for name in SCRIPTED_SERVERS if name in names):
+        scenario = folder / f"{name}.json"
+        scenario.write_text(json.dumps(SCRIPTED_SERVERS[name]), encoding="utf-8")
+        servers[name] = scripted_entry(scenario)
+        effects[name] = {"*": "read"}
     own["allow"] = {"sqlite": ["*"]} if "sqlite" in demo else {}
     path = folder / "config.json"
     path.write_text(json.dumps(document), encoding="utf-8")

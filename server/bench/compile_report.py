@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from skills_store.skill import SkillState
+from skills_store.skill import Skill, SkillState
 
 __all__ = [
     "Attempt",
@@ -59,6 +59,8 @@ class FamilyReport(_Model):
     calls: int
     """Calls of its three sessions together."""
     attempts: tuple[Attempt, ...]
+    skill: Skill | None = None
+    """The skill after two runs, as selection and the gate use it; None: none was kept."""
 
 
 class TauCase(_Model):

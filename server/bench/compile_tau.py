@@ -2,7 +2,7 @@
 
 Each reference run goes through its server call by call and is saved as a skill; the skill is run on
 the same task and on a second one of the same calls, from a reset state each time. Right means that
-the database afterwards is the one the reference run leaves. The simulated user is left out: whoever
+the last answer and the database afterwards are those of the reference run. The simulated user is left out: whoever
 calls the skill gives what stands at its inputs' places in the second task's reference run.
 """
 
@@ -25,14 +25,14 @@ from server.bank import Bank
 from server.bank.errors import BankError
 from server.bench.compile_report import TauCase, TauReport
 from server.bench.errors import BenchError
-from server.bench.fetched import cache_folder, fetch_servers, fetched_entries
+from server.bench.fetched import cache_folder, fetched_entries
 from server.bench.kept import Kept
 from server.progress import Progress, ProgressListener
 from server.requests import SaveRequest
 from server.settings import Settings, read_settings
 from skills_store.skill import Skill
 
-__all__ = ["ReferenceRun", "measure_tau", "reference_runs"]
+__all__ = ["DOMAINS", "ReferenceRun", "measure_tau", "reference_runs"]
 
 DOMAINS = ("retail", "airline")
 _READS = ("get_*", "find_*", "list_*", "search_*", "calculate")
@@ -55,11 +55,13 @@ class ReferenceRun:
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """A reference run as it went: the calls that succeeded, and a digest of the database afterwards."""
+    """A reference run as it went: the calls that succeeded, the last answer, and the database afterwards."""
 
     run: ReferenceRun
     calls: tuple[tuple[str, dict[str, JsonValue]], ...]
+    answer: JsonValue
     database: str
+    """A digest."""
 
     @property
     def shape(self) -> tuple[str, ...]:
@@ -96,9 +98,8 @@ async def measure_tau(
         listener: told of each task.
 
     Raises:
-        BenchError: the servers cannot be fetched.
+        BenchError: the servers are not fetched.
     """
-    fetch_servers(DOMAINS, cache_folder(), listener)
     cases: list[TauCase] = []
     skipped = 0
     for domain in DOMAINS:
@@ -160,7 +161,9 @@ async def _measured(
         case = await kept.or_made("tau", f"{world.domain}/{one.run.id}", TauCase, make)
         right = {True: "right", False: "not right", None: "no second task"}[case.right]
         listener(
-            Progress("bench", f"{world.domain} {number} of {len(usable)}: {case.state or 'not kept'}, {right}")
+            Progress(
+                "bench", f"{world.domain} {number} of {len(usable)}: {case.state or 'not kept'}, {right}"
+            )
         )
         cases.append(case)
     return cases, sum(len(one.calls) < 2 for one in ran)
@@ -171,7 +174,9 @@ def _subset(runs: Sequence[ReferenceRun], pairs: int | None) -> list[ReferenceRu
     if pairs is None:
         return list(runs)
     shapes = [tuple(name for name, _ in run.calls) for run in runs]
-    twice = [run for run, shape in zip(runs, shapes, strict=True) if len(shape) > 1 and shapes.count(shape) > 1]
+    twice = [
+        run for run, shape in zip(runs, shapes, strict=True) if len(shape) > 1 and shapes.count(shape) > 1
+    ]
     return twice[: 3 * pairs]
 
 
@@ -179,12 +184,19 @@ async def _played(world: _World, run: ReferenceRun) -> _Ran:
     """Make the calls of a reference run from a reset state, kept as a conversation."""
     await world.reset()
     done: list[tuple[str, dict[str, JsonValue]]] = []
+    answer: JsonValue = None
     for name, arguments in run.calls:
         tool = ToolId(world.domain, name)
         outcome = await world.bank.call_tool(tool, arguments, recording=_name(world, run))
         if isinstance(outcome, CallSuccess):
             done.append((name, arguments))
-    return _Ran(run, tuple(done), world.database())
+            answer = _content(outcome.output)
+    return _Ran(run, tuple(done), answer, world.database())
+
+
+def _content(output: JsonValue) -> JsonValue:
+    """Return what a tool says, without the numbers of its calls."""
+    return output.get("parsed_content") if isinstance(output, dict) else output
 
 
 def _name(world: _World, run: ReferenceRun) -> str:
@@ -213,25 +225,27 @@ async def _case(world: _World, one: _Ran, second: _Ran | None) -> TauCase:
             {**base, "held_out": held_out, "compiled": False, "state": None, "detail": problem}
             | {"reproduced": None, "right": None}
         )
-    reproduced = await _leaves(world, skill, skill.tests[0].inputs, one.database)
+    reproduced = await _leaves(world, skill, skill.tests[0].inputs, one)
     inputs = _inputs_of(skill, one, second) if second else None
     right = None if second is None else inputs is not None
     if second is not None and inputs is not None:
-        right = await _leaves(world, skill, inputs, second.database)
+        right = await _leaves(world, skill, inputs, second)
     return TauCase.model_validate(
         {**base, "held_out": held_out, "compiled": True, "state": skill.state, "detail": problem}
         | {"reproduced": reproduced, "right": right}
     )
 
 
-async def _leaves(world: _World, skill: Skill, inputs: Mapping[str, JsonValue], database: str) -> bool:
-    """Return whether a skill, run from a reset state, succeeds and leaves the database as it should be."""
+async def _leaves(world: _World, skill: Skill, inputs: Mapping[str, JsonValue], meant: _Ran) -> bool:
+    """Return whether a skill, run from a reset state, says and leaves behind what a reference run did."""
     await world.reset()
     try:
         report = await world.bank.run_skill(skill.name, inputs, skill.version)
     except BankError:
         return False
-    return report.outputs is not None and world.database() == database
+    said = (report.outputs or {}).get("parsed_content")
+    last = said[-1] if isinstance(said, list) and not isinstance(meant.answer, list) and said else said
+    return meant.answer in (said, last) and world.database() == meant.database
 
 
 def _inputs_of(skill: Skill, one: _Ran, second: _Ran) -> dict[str, JsonValue] | None:
@@ -247,7 +261,9 @@ def _inputs_of(skill: Skill, one: _Ran, second: _Ran) -> dict[str, JsonValue] | 
             (
                 at
                 for at, (tool, arguments) in enumerate(one.calls)
-                if at not in matched and call.tool == ToolId(call.tool.server, tool) and arguments == call.arguments
+                if at not in matched
+                and call.tool == ToolId(call.tool.server, tool)
+                and arguments == call.arguments
             ),
             None,
         )

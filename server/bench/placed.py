@@ -58,9 +58,7 @@ class Comparison:
     """Calls of the session that the workflow does not make."""
 
 
-def roles_of(
-    workflow: Workflow, recorded: Sequence[RecordedCall], session: Session
-) -> dict[Place, Role]:
+def roles_of(workflow: Workflow, recorded: Sequence[RecordedCall], session: Session) -> dict[Place, Role]:
     """Return what a workflow has at the places of the calls that it makes.
 
     Args:
@@ -70,8 +68,7 @@ def roles_of(
     """
     made = _matched(recorded, session)
     calls = {
-        node.id: [number for number, call in made.items() if call.node == node.id]
-        for node in workflow.nodes
+        node.id: [number for number, call in made.items() if call.node == node.id] for node in workflow.nodes
     }
     found: dict[Place, Role] = {}
     for number, call in made.items():

@@ -92,9 +92,9 @@ def expected_outputs(session: Session) -> dict[str, JsonValue]:
 
 
 def _by_key(output: JsonValue) -> dict[str, JsonValue]:
-    if isinstance(output, dict) and 0 < len(output) <= _MOST_OUTPUTS:
-        if all(_OUTPUT_NAME.fullmatch(key) for key in output):
-            return output
+    is_short = isinstance(output, dict) and 0 < len(output) <= _MOST_OUTPUTS
+    if is_short and isinstance(output, dict) and all(_OUTPUT_NAME.fullmatch(key) for key in output):
+        return output
     return {"result": output}
 
 
@@ -108,7 +108,7 @@ def alike(one: JsonValue, two: JsonValue, volatile: frozenset[str]) -> bool:
             return len(one) == len(two) and all(alike(a, b, volatile) for a, b in zip(one, two, strict=True))
         case (bool(), _) | (_, bool()):
             return one is two
-        case (int() | float()), (int() | float()):
+        case ((int() | float()), (int() | float())):
             return abs(one - two) <= 1e-9 * max(1.0, abs(one), abs(two))
         case _:
             return one == two

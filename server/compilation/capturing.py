@@ -71,7 +71,7 @@ def _spots(value: JsonValue, text: str) -> Iterator[_Spot]:
 
 
 def _form(value: str) -> str:
-    """Return a pattern for values of this form: digits and signs by their shape, else up to the next break."""
+    """Return a pattern for values of this form: digits and signs by their shape, else up to a break."""
     if any(letter.isalpha() for letter in value) or not any(c.isdecimal() for c in value):
         return r"[^\s,;()<>\"]+"
     return re.sub(r"\d+", "[0-9]+", re.sub(r"([^\w\s])", r"\\\1", value))
