@@ -46,13 +46,13 @@ from server.bench.fetched import (
 from server.bench.fixtures import build_fixtures
 from server.bench.kept import Kept
 from server.bench.peer import Peer
+from server.bench.run import COMPILE_PARTS
 from server.bench.servers import DEMO_SERVERS, demo_document, installed_versions
 from server.progress import Progress, ProgressListener, ignore_progress
 from server.settings import Settings, read_settings
 
-__all__ = ["PARTS", "CompileOptions", "OpenBank", "quick_compile_options", "run_compile_bench"]
+__all__ = ["CompileOptions", "OpenBank", "quick_compile_options", "run_compile_bench"]
 
-PARTS = ("accuracy", "tau", "selection", "gate")
 _GATE_SERVERS = ("mathematics", "sqlite", "time", *SCRIPTED_SERVERS)
 _QUICK_FAMILIES = ("double_digest", "derived_key")
 
@@ -67,7 +67,7 @@ class OpenBank(Protocol):
 class CompileOptions:
     """What is measured, and with how much."""
 
-    parts: tuple[str, ...] = PARTS
+    parts: tuple[str, ...] = COMPILE_PARTS
     only: tuple[str, ...] | None = None
     """Families by id; None: all of them."""
     distractors: tuple[int, ...] = (10, 100, 1000)

@@ -2,8 +2,8 @@
 
 Each reference run goes through its server call by call and is saved as a skill; the skill is run on
 the same task and on a second one of the same calls, from a reset state each time. Right means that
-the last answer and the database afterwards are those of the reference run. The simulated user is left out: whoever
-calls the skill gives what stands at its inputs' places in the second task's reference run.
+the last answer and the database afterwards are those of the reference run. The simulated user is left
+out: whoever calls the skill gives what stands at its inputs' places in the second task's reference run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Families of tasks for the compile benchmark: words, calls and three instances of each, as data.
 
 A family writes its calls down once, each argument as a constant, as a value the task gives, or as
-what is read from an earlier answer; making an instance's calls from that is `sent`. It is also
-the ground truth, leaf by leaf (`leaves_of`): which are inputs and which are data flow.
+what is read from an earlier answer; making an instance's calls from that is `planned_call`. It is also
+the ground truth, leaf by leaf: which are inputs and which are data flow.
 Reading uses stock jmespath and `re`, nothing of the compiler that is measured.
 """
 
@@ -22,7 +22,7 @@ from catalog.tools import ToolId
 from server.bench.errors import TasksRejected
 from server.bench.fixtures import FIXTURES
 
-__all__ = ["Family", "Made", "PlannedStep", "Sourced", "compile_families", "leaves_of", "sent", "step_items"]
+__all__ = ["Family", "Made", "PlannedStep", "Sourced", "compile_families", "planned_call", "step_items"]
 
 _SLOT = re.compile(r"(?<!\$)\{(\w+)\}")
 _FORMS = ("given", "from", "join", "item", "all")
@@ -140,7 +140,20 @@ def step_items(step: PlannedStep, made: Made) -> list[Sourced | None]:
     return [Sourced(item, whole.given, whole.calls) for item in whole.value]
 
 
-def leaves_of(value: JsonValue, made: Made, item: Sourced | None, pointer: str = "") -> dict[str, Sourced]:
+def planned_call(
+    step: PlannedStep, made: Made, item: Sourced | None
+) -> tuple[dict[str, JsonValue], dict[str, Sourced]]:
+    """Return the literal arguments of one call, and its scalar arguments by pointer with their sources."""
+    arguments = {name: _sent(value, made, item) for name, value in step.arguments.items()}
+    leaves = {
+        place: leaf
+        for name, value in step.arguments.items()
+        for place, leaf in _leaves_of(value, made, item, f"/{name}").items()
+    }
+    return arguments, leaves
+
+
+def _leaves_of(value: JsonValue, made: Made, item: Sourced | None, pointer: str) -> dict[str, Sourced]:
     """Return by pointer every leaf of planned arguments, with its value and sources."""
     match value:
         case dict() if any(form in value for form in _FORMS):
@@ -154,19 +167,19 @@ def leaves_of(value: JsonValue, made: Made, item: Sourced | None, pointer: str =
     return {
         place: leaf
         for key, inner in parts
-        for place, leaf in leaves_of(inner, made, item, f"{pointer}/{key}").items()
+        for place, leaf in _leaves_of(inner, made, item, f"{pointer}/{key}").items()
     }
 
 
-def sent(value: JsonValue, made: Made, item: Sourced | None) -> JsonValue:
+def _sent(value: JsonValue, made: Made, item: Sourced | None) -> JsonValue:
     """Return planned arguments, or a part of them, as the literals that a client sends."""
     match value:
         case dict() if any(form in value for form in _FORMS):
             return _sourced(cast("dict[str, JsonValue]", value), made, item).value
         case dict():
-            return {key: sent(inner, made, item) for key, inner in value.items()}
+            return {key: _sent(inner, made, item) for key, inner in value.items()}
         case list():
-            return [sent(inner, made, item) for inner in value]
+            return [_sent(inner, made, item) for inner in value]
         case _:
             return value
 
@@ -244,7 +257,5 @@ def _as_words(value: JsonValue) -> str:
             return ", ".join(_as_words(item) for item in value)
         case str():
             return value
-        case float():
-            return f"{value:g}" if value != int(value) or abs(value) < 1e15 else str(value)
         case _:
             return json.dumps(value)

@@ -1,7 +1,7 @@
 """One benchmark from its name to what is printed: the command `skillbank bench`.
 
-What is measured is `server.bench.repair_bench` and `server.bench.relay_bench`; they are imported
-when they are wanted, since the command line imports this package for its errors.
+What is measured is `repair_bench`, `relay_bench` and `compile_bench` of this package; they are
+imported when they are wanted, since the command line imports this package for its errors.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from server.bench.errors import BenchError
 from server.progress import Progress
 
 if TYPE_CHECKING:
+    from server.bench.compile_report import CompileBenchReport
     from server.bench.relay_bench import RelayBenchReport
     from server.bench.repair_report import RepairBenchReport
 
-__all__ = ["BENCHMARKS", "render_relay_report", "run_bench", "write_table"]
+__all__ = ["BENCHMARKS", "COMPILE_PARTS", "render_relay_report", "run_bench", "write_table"]
 
-BENCHMARKS = ("repair", "relay")
+BENCHMARKS = ("repair", "relay", "compile")
+COMPILE_PARTS = ("accuracy", "tau", "selection", "gate")
+"""Parts of the compile benchmark; selection and gate stand on the skills of accuracy."""
 
 
 async def run_bench(
@@ -30,6 +33,8 @@ async def run_bench(
     tasks: Path | None = None,
     config: Path | None = None,
     write: Path | None = None,
+    parts: tuple[str, ...] = (),
+    keep: Path | None = None,
 ) -> int:
     """Measure, print the numbers, and return the exit code.
 
@@ -40,6 +45,8 @@ async def run_bench(
         tasks: a file of others' cases, for `repair`.
         config: the servers those cases call; None: the demo's servers.
         write: a Markdown file whose table of this benchmark is replaced.
+        parts: of `compile`, those that are measured; empty: all of them.
+        keep: for `compile`, a file that finished pieces are read from and added to.
 
     Raises:
         BenchError: no such benchmark, or it cannot be run here.
@@ -49,6 +56,8 @@ async def run_bench(
             report = await _repair(quick, tasks, config)
         case "relay":
             report = await _relay(quick)
+        case "compile":
+            report = await _compile(quick, parts, keep)
         case _:
             raise BenchError(f"no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
     table = _rendered(report)
@@ -77,12 +86,24 @@ async def _relay(quick: bool) -> RelayBenchReport:
     return await run_relay_bench(RelayOptions(calls=200) if quick else RelayOptions())
 
 
+async def _compile(quick: bool, parts: tuple[str, ...], keep: Path | None) -> CompileBenchReport:
+    from dataclasses import replace
+
+    from server.bench.compile_bench import CompileOptions, quick_compile_options, run_compile_bench
+    from server.wiring import open_bank
+
+    options = quick_compile_options() if quick else CompileOptions()
+    options = replace(options, parts=parts or COMPILE_PARTS, keep=keep, listener=_show)
+    return await run_compile_bench(options, open_bank)
+
+
 def _show(progress: Progress) -> None:
     if progress.stage == "bench":
         print(progress.message, file=sys.stderr)
 
 
-def _rendered(report: RepairBenchReport | RelayBenchReport) -> str:
+def _rendered(report: RepairBenchReport | RelayBenchReport | CompileBenchReport) -> str:
+    from server.bench.compile_table import render_compile_report
     from server.bench.repair_report import render_repair_report
 
     match report.bench:
@@ -90,6 +111,8 @@ def _rendered(report: RepairBenchReport | RelayBenchReport) -> str:
             return render_repair_report(report)
         case "relay":
             return render_relay_report(report)
+        case "compile":
+            return render_compile_report(report)
 
 
 def render_relay_report(report: RelayBenchReport) -> str:

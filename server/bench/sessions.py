@@ -10,12 +10,11 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import cast
 
 from pydantic import JsonValue
 
 from catalog.tools import ToolId
-from server.bench.families import Family, Made, Sourced, leaves_of, sent, step_items
+from server.bench.families import Family, Made, Sourced, planned_call, step_items
 
 __all__ = ["MadeCall", "Session", "alike", "expected_outputs", "is_tuning", "make_session"]
 
@@ -71,11 +70,9 @@ async def make_session(family: Family, number: int, answering: Answering) -> Ses
         answers: list[JsonValue] = []
         own: list[int] = []
         for item in items:
-            planned = cast("JsonValue", step.arguments)
-            arguments = cast("dict[str, JsonValue]", sent(planned, made, item))
+            arguments, leaves = planned_call(step, made, item)
             answers.append(await answering(step.tool_id, arguments))
             own.append(len(calls))
-            leaves = leaves_of(planned, made, item)
             calls.append(MadeCall(step.tool_id, arguments, answers[-1], leaves, at))
         outputs.append(answers)
         numbers.append(own)

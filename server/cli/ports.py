@@ -161,6 +161,10 @@ class BenchRequest:
     """The servers those cases call, None: the demo's."""
     write: Path | None
     """A Markdown file whose table of this benchmark is replaced."""
+    parts: tuple[str, ...] = ()
+    """Parts of the benchmark, empty: all it has."""
+    keep: Path | None = None
+    """File that finished pieces are read from and added to, None: nothing is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,4 +257,6 @@ async def _run_bench(request: BenchRequest) -> int:
         tasks=request.tasks,
         config=request.config,
         write=request.write,
+        parts=request.parts,
+        keep=request.keep,
     )

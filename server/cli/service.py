@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from server.bench.run import COMPILE_PARTS
 from server.cli.options import EXISTING, session_command
 from server.cli.ports import BenchRequest
 from server.cli.session import Session
@@ -83,16 +84,41 @@ def demo(session: Session, *, keep: Path | None, story: str | None) -> int:
     metavar="FILE",
     help="Replace this benchmark's table in a Markdown file.",
 )
+@click.option(
+    "--part",
+    "parts",
+    multiple=True,
+    type=click.Choice(COMPILE_PARTS),
+    help="For compile: only this part. Can be given several times. Default: all.",
+)
+@click.option(
+    "--keep",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="For compile: go on from what this file has, and add what is finished to it.",
+)
 @session_command
-def bench(session: Session, *, name: str, quick: bool, tasks: Path | None, write: Path | None) -> int:
-    """Measure the bank on real tool servers and print the numbers: NAME is repair or relay.
+def bench(
+    session: Session,
+    *,
+    name: str,
+    quick: bool,
+    tasks: Path | None,
+    write: Path | None,
+    parts: tuple[str, ...],
+    keep: Path | None,
+) -> int:
+    """Measure the bank on real tool servers and print the numbers: NAME is repair, relay or compile.
 
-    The demo's servers are used; with --tasks those of --config where it is given.
+    The demo's servers are used; with --tasks those of --config where it is given. At full size
+    compile fetches more servers from the package index, into environments of their own that are
+    kept in the user's cache folder.
 
     \b
     Examples:
       skillbank bench repair --quick
       skillbank bench repair --tasks mine.json --config mine-servers.json --json
+      skillbank bench compile --part accuracy --keep finished.jsonl
     """
     settings = session.settings
     request = BenchRequest(
@@ -102,5 +128,7 @@ def bench(session: Session, *, name: str, quick: bool, tasks: Path | None, write
         tasks=tasks,
         config=settings.config_path if tasks is not None and settings.config_is_named else None,
         write=write,
+        parts=parts,
+        keep=keep,
     )
     return session.run(lambda: session.wiring.run_bench(request))

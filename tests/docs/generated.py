@@ -17,6 +17,7 @@ from mcp.types import Tool
 from pydantic import BaseModel
 
 from catalog.effects import Activity, Effect, Reset, Verdict, decide
+from server.bench.compile_report import CompileBenchReport
 from server.bench.relay_bench import RelayBenchReport
 from server.bench.repair_report import RepairBenchReport
 from server.cli.answers import AddedServer, InitReport
@@ -59,6 +60,7 @@ PACKAGES = ("catalog", "skills_store", "server")
 ANSWERS: dict[str, type[BaseModel]] = {
     "bench repair": RepairBenchReport,
     "bench relay": RelayBenchReport,
+    "bench compile": CompileBenchReport,
     "demo": DemoReport,
     "init": InitReport,
     "add": AddedServer,
