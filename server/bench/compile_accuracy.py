@@ -18,10 +18,11 @@ from server.bank.errors import BankError
 from server.bench.compile_report import Attempt, FamilyReport, Way
 from server.bench.errors import BenchError
 from server.bench.exact_match import compile_by_equality
-from server.bench.families import Family
+from server.bench.families import Family, Sourced
 from server.bench.peer import Peer
 from server.bench.placed import Place, Role, compared, roles_of
 from server.bench.sessions import Session, alike, expected_outputs, is_tuning, make_session
+from server.planning.literals import mentions
 from server.requests import SaveRequest
 from server.verification import Checks
 from skills_store.skill import RecordedCall, Skill
@@ -190,11 +191,15 @@ def bound_inputs(
         fitting = [given for given in sorted(named) if _is_same(one.given[given], value)]
         if fitting:
             bound[name] = _like(other.given[fitting[0]], value)
-        elif places and all(not truth.given and not truth.calls for truth in truths):
+        elif places and (_are_constants(truths) or mentions(one.family.task, value)):
             bound[name] = value
         else:
             return {}, f"no task gives the input {name} ({value!r:.60})"
     return bound, ""
+
+
+def _are_constants(truths: Sequence[Sourced]) -> bool:
+    return all(not truth.given and not truth.calls for truth in truths)
 
 
 def _is_same(given: JsonValue, value: JsonValue) -> bool:

@@ -178,8 +178,9 @@ class _Widening:
                 self._bind(reference.name, difference.two)
             case _ if difference.explained:
                 return
-            case str() if (found := _PLACEHOLDER.findall(place)) and len(found) == 1:
-                self._bind(found[0], _within(place, difference.two, self.one[found[0]]))
+            case str() if _PLACEHOLDER.search(place):
+                for name, text in _within(place, difference.two).items():
+                    self._bind(name, _like(text, self.one[name]))
             case _:
                 self._add(difference)
 
@@ -245,22 +246,37 @@ def _input(place: str) -> Reference | None:
     return reference if not reference.pointer else None
 
 
-def _within(template: str, text: JsonValue, like: JsonValue) -> JsonValue:
-    """Return the value that a template with one placeholder has in another text.
+def _within(template: str, text: JsonValue) -> dict[str, str]:
+    """Return the texts that the placeholders of a template have in another text.
 
     Raises:
         NotCompilable: the text is not made by the template.
     """
-    before, after = _PLACEHOLDER.split(template)[0], _PLACEHOLDER.split(template)[-1]
-    if not isinstance(text, str) or not (text.startswith(before) and text.endswith(after)):
+    pattern, known = "", set[str]()
+    for at, part in enumerate(_PLACEHOLDER.split(template)):
+        if at % 2 == 0:
+            pattern += re.escape(part)
+        else:
+            pattern += f"(?P={part})" if part in known else f"(?P<{part}>.+?)"
+            known.add(part)
+    made = re.fullmatch(pattern, text, re.DOTALL) if isinstance(text, str) else None
+    if made is None:
         raise NotCompilable(f"{text!r:.80} is not made like {template!r:.80}")
-    value = text[len(before) : len(text) - len(after)]
-    if isinstance(like, str):
-        return value
+    return made.groupdict()
+
+
+def _like(text: str, sample: JsonValue) -> JsonValue:
+    """Return a text of a placeholder as a value of the kind that another run had there.
+
+    Raises:
+        NotCompilable: it cannot be one.
+    """
+    if isinstance(sample, str):
+        return text
     try:
-        return int(value) if re.fullmatch(r"-?\d+", value) else float(value)
+        return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
     except ValueError:
-        raise NotCompilable(f"{value!r:.40} is no number, as {like!r} was") from None
+        raise NotCompilable(f"{text!r:.40} is no number, as {sample!r} was") from None
 
 
 def _free_name(difference: Difference, taken: Mapping[str, JsonValue]) -> str:
