@@ -169,3 +169,15 @@ class TestASecondConversation:
             await desk.bank.save(SaveRequest("far", recording="first"))
             saved = await desk.bank.save(SaveRequest("far", recording="second", inputs={"a": 1, "b": 2}))
         assert (saved.skill.version, saved.skill.inputs) == (2, ("a", "b"))
+
+
+async def test_a_value_of_the_task_that_only_a_dropped_call_was_given_keeps_a_skill_from_being_active(
+    open_desk,
+):
+    async with open_desk() as desk:
+        await talk(desk, (ADD, {"a": 4321, "b": 1234}), (ADD, {"a": 5600, "b": 7}))
+        request = SaveRequest("plus", recording="talk", task="Add 4321 and 1234, round to hundreds, add 7")
+        saved = await desk.bank.save(request)
+        assert saved.skill is not None
+        assert saved.skill.state == "context_only"
+        assert "the task's 4321 is a constant in the workflow" in saved.reason
