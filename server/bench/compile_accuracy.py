@@ -100,15 +100,8 @@ async def _saved(sessions: Sequence[Session], run: int, bank: Bank) -> Attempt:
     roles = roles_of(skill.workflow, skill.tests[0].recorded, base)
     bound, problem = bound_inputs(made.inputs, roles, base, sessions[2])
     right, why = (False, problem) if problem else await _runs_right(skill, bound, sessions[2], bank)
-    return Attempt(
-        way=way,
-        compiled=True,
-        state=skill.state,
-        detail=saved.reason,
-        right=right,
-        why_not_right=why,
-        **_figures(roles, base),
-    )
+    outcome = {"state": skill.state, "detail": saved.reason, "right": right, "why_not_right": why}
+    return _compared(way, roles, base).model_copy(update=outcome)
 
 
 def _base_of(skill: Skill, sessions: Sequence[Session]) -> Session:
@@ -122,17 +115,19 @@ def _is_in(call: RecordedCall, session: Session) -> bool:
     return any(own.tool == call.tool and own.arguments == call.arguments for own in session.calls)
 
 
-def _figures(roles: Mapping[Place, Role], session: Session) -> dict[str, int | bool]:
+def _compared(way: Way, roles: Mapping[Place, Role], session: Session) -> Attempt:
     found = compared(roles, session)
-    return {
-        "inputs_exact": found.inputs_exact,
-        "links_exact": found.links_exact,
-        "over": found.over,
-        "said_constants": found.said_constants,
-        "under": found.under + found.lost_calls,
-        "wrong_links": found.wrong_links,
-        "places": found.places,
-    }
+    return Attempt(
+        way=way,
+        compiled=True,
+        inputs_exact=found.inputs_exact,
+        links_exact=found.links_exact,
+        over=found.over,
+        said_constants=found.said_constants,
+        under=found.under + found.lost_calls,
+        wrong_links=found.wrong_links,
+        places=found.places,
+    )
 
 
 async def _runs_right(
@@ -163,8 +158,8 @@ async def _alone(way: Way, made: _Compiled, sessions: Sequence[Session], bank: B
         else:
             right = alike(report.outputs["whole"], third.calls[-1].output, frozenset(third.family.volatile))
             why = "" if right else "other outputs than recorded"
-    figures = _figures(roles, sessions[0])
-    return Attempt(way=way, compiled=True, right=right, why_not_right=why, **figures)
+    outcome = {"right": right, "why_not_right": why}
+    return _compared(way, roles, sessions[0]).model_copy(update=outcome)
 
 
 async def _by_peer(peer: Peer, sessions: Sequence[Session], bank: Bank) -> Attempt:

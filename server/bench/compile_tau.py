@@ -139,7 +139,7 @@ def reference_runs(domain: str) -> list[ReferenceRun]:
 def _reference_run(task: dict[str, Any]) -> ReferenceRun:
     said = task["user_scenario"]["instructions"]
     parts = (said.get("reason_for_call"), said.get("known_info"), said.get("task_instructions"))
-    actions = task["evaluation_criteria"]["actions"] or []
+    actions = cast("list[dict[str, Any]]", task["evaluation_criteria"]["actions"] or [])
     calls = tuple((action["name"], action["arguments"]) for action in actions)
     return ReferenceRun(str(task["id"]), "\n".join(part for part in parts if part), calls)
 

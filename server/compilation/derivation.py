@@ -164,27 +164,30 @@ def _equal(
         if not tells and not weak:
             continue
         cost = 1 - likeness + (0.0 if tells else _WEAK)
-        yield from _found_items(part, node, known, cost)
+        yield from _found_items(part, node, known, cost, parts[0].value)
         # An index says where a value stood that day; only a list's first item is often meant as such.
         is_indexed = part.list_pointer is not None and not part.item_pointer.endswith("/0")
         yield Derivation(str(Reference("nodes", node, part.pointer)), cost + (2.0 if is_indexed else 0.0))
 
 
-def _found_items(part: _Part, node: str, known: Sequence[Known], cost: float) -> Iterator[Derivation]:
-    """Yield selectors of the item of a list by one of its fields that is known."""
+def _found_items(
+    part: _Part, node: str, known: Sequence[Known], cost: float, output: JsonValue
+) -> Iterator[Derivation]:
+    """Yield selectors of the item of a list by one of its fields that is known and that no other item has."""
     if part.item is None or part.list_pointer is None or "/" in part.pointer[len(part.item_pointer) + 1 :]:
         return
     for key, field in part.item.items():
         for one in known:
-            if key == part.key or isinstance(field, bool) or not _same_scalar(field, one.value):
+            if key == part.key or isinstance(field, bool) or not _same_scalar(field, one.value) or "'" in key:
                 continue
-            selector: JsonValue = {
+            selector: dict[str, JsonValue] = {
                 "context": str(Reference("nodes", node, part.list_pointer)),
                 "selector": f"find_item(context, '{key}', sought).{_identifier(part.key)}",
                 "type": "jmespath",
                 "with": {"sought": one.expression},
             }
-            if "'" not in key:
+            literal: JsonValue = {**selector, "with": {"sought": {"$literal": one.value}}}
+            if _gives(literal, {node: output}, part.value):
                 yield Derivation(selector, cost - 0.5)
 
 

@@ -148,7 +148,8 @@ class _Lifting:
             named = Place(place.node, stem, "", value)
             name = self._name_of(value) or _free_name(named, self.values)
             self.values[name] = value
-            self.properties[name] = {"type": json_type(value)}
+            # Inside of a text any number is as good as a whole one.
+            self.properties[name] = {"type": "number" if json_type(value) == "integer" else json_type(value)}
         return re.sub(_alone(shown), lambda _: f"{{$inputs.{name}}}", text)
 
     def _input(self, value: JsonValue) -> str | None:

@@ -33,7 +33,9 @@ def told(n: dict[str, Any]) -> Any:
 
 
 def rows(n: dict[str, Any]) -> Any:
-    return {"rows": [{"key": f"{n['word']}-{i}", "size": 1000 + 17 * i} for i in range(3)]}
+    return {
+        "rows": [{"key": f"{n['word']}-{i}", "group": n["word"], "size": 1000 + 17 * i} for i in range(3)]
+    }
 
 
 def joined(n: dict[str, Any]) -> Any:
