@@ -6,7 +6,6 @@ of the SDK; `fetch_servers` makes the environments once and finds them again.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -70,8 +69,7 @@ PEER = ("trace2mcp", "0.2.2")
 
 def cache_folder() -> Path:
     """Return where fetched environments are kept, also between runs."""
-    root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(root) / "skillbank" / "bench"
+    return Path.home() / ".cache" / "skillbank" / "bench"
 
 
 def fetch_servers(names: Iterable[str], folder: Path, listener: ProgressListener) -> None:
