@@ -88,7 +88,8 @@ def compile_skill(
     """Return the candidate skill of a verified run, in every reading that explains it.
 
     There are two where the task says a value that an earlier output gave as well: first with the
-    value as an input, then with the data flow. Runs on other inputs decide.
+    value as an input, then with the data flow; the other way round where the input would leave a
+    call unread. Runs on other inputs decide.
 
     Args:
         run: what was verified.
@@ -108,6 +109,8 @@ def compile_skill(
     linked = _shaped(run, around, said_too=True)
     if linked.lifted.workflow != readings[0].lifted.workflow:
         readings.append(linked)
+        # Every call was made for something: the reading that leaves out fewer goes first.
+        readings.sort(key=lambda shaped: len(shaped.left_out))
     carried = [shaped for shaped in readings if explicit or not shaped.lifted.uncarried]
     if not carried:
         said = ", ".join(readings[0].lifted.uncarried)
