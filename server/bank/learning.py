@@ -169,7 +169,7 @@ async def _with_its_family(lesson: Lesson) -> Learned | None:
     found = find_family([compiled.skill for compiled in lesson.readings], lesson.explicit, lesson.context)
     if found is None:
         return None
-    if not found.widened.added:
+    if not found.widened.added and found.widened.workflow == found.known.workflow:
         return await _proved_again(found.known, lesson.read_as(lesson.readings[found.reading]))
     context, known = lesson.context, found.known
     skill = widened_skill(found, lesson.snapshot, context.clock())

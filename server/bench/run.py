@@ -1,7 +1,7 @@
 """One benchmark from its name to what is printed: the command `skillbank bench`.
 
-What is measured is `server.bench.repair_bench`, `catalog_bench`, `search_bench` and `planning_bench`; they
-are imported when they are wanted, since the command line imports this package for its errors.
+What is measured is `repair_bench`, `catalog_bench`, `search_bench`, `planning_bench` and `compile_bench` of
+this package; they are imported when they are wanted, since the command line imports it for its errors.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ from server.settings import Settings, read_settings
 if TYPE_CHECKING:
     from server.backends.backend import Backend
     from server.bench.catalog_report import CatalogBenchReport
+    from server.bench.compile_report import CompileBenchReport
     from server.bench.planning_report import PlanningBenchReport
     from server.bench.planning_tape import Tape
     from server.bench.repair_report import RepairBenchReport
     from server.bench.search_report import SearchBenchReport
 
-__all__ = ["BENCHMARKS", "run_bench", "write_table"]
+__all__ = ["BENCHMARKS", "COMPILE_PARTS", "run_bench", "write_table"]
 
-BENCHMARKS = ("repair", "catalog", "search", "planning")
+BENCHMARKS = ("repair", "catalog", "search", "planning", "compile")
+COMPILE_PARTS = ("accuracy", "tau", "selection", "gate")
+"""Parts of the compile benchmark; selection and gate stand on the skills of accuracy."""
 
 
 async def run_bench(
@@ -41,6 +44,8 @@ async def run_bench(
     model: str | None = None,
     tape: Path | None = None,
     settings: Settings | None = None,
+    parts: tuple[str, ...] = (),
+    keep: Path | None = None,
 ) -> int:
     """Measure, print the numbers, and return the exit code.
 
@@ -55,6 +60,8 @@ async def run_bench(
             what was recorded with the benchmark.
         tape: for `planning`, where answers are kept, and found when it is run again.
         settings: where models are configured; None: those of this process.
+        parts: of `compile`, those that are measured; empty: all of them.
+        keep: for `compile`, a file that finished pieces are read from and added to.
 
     Raises:
         BackendError: the model cannot be asked.
@@ -69,6 +76,8 @@ async def run_bench(
             report = await _planning(quick, model, tape, settings or read_settings())
         case "search":
             report = await _search(quick, tasks)
+        case "compile":
+            report = await _compile(quick, parts, keep)
         case _:
             raise BenchError(f"no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
     table = _rendered(report)
@@ -152,15 +161,31 @@ async def _search(quick: bool, tasks: Path | None) -> SearchBenchReport:
     return await run_search_bench(replace(options, medcalc=tasks, listener=_show))
 
 
+async def _compile(quick: bool, parts: tuple[str, ...], keep: Path | None) -> CompileBenchReport:
+    from dataclasses import replace
+
+    from server.bench.compile_bench import CompileOptions, quick_compile_options, run_compile_bench
+    from server.wiring import open_bank
+
+    options = quick_compile_options() if quick else CompileOptions()
+    options = replace(options, parts=parts or COMPILE_PARTS, keep=keep, listener=_show)
+    return await run_compile_bench(options, open_bank)
+
+
 def _show(progress: Progress) -> None:
     if progress.stage == "bench":
         print(progress.message, file=sys.stderr)
 
 
 def _rendered(
-    report: RepairBenchReport | CatalogBenchReport | SearchBenchReport | PlanningBenchReport,
+    report: RepairBenchReport
+    | CatalogBenchReport
+    | SearchBenchReport
+    | PlanningBenchReport
+    | CompileBenchReport,
 ) -> str:
     from server.bench.catalog_report import render_catalog_report
+    from server.bench.compile_table import render_compile_report
     from server.bench.planning_report import render_planning_report
     from server.bench.repair_report import render_repair_report
     from server.bench.search_report import render_search_report
@@ -174,6 +199,8 @@ def _rendered(
             return render_planning_report(report)
         case "search":
             return render_search_report(report)
+        case "compile":
+            return render_compile_report(report)
 
 
 def write_table(path: Path, name: str, table: str) -> None:

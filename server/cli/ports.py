@@ -173,6 +173,10 @@ class BenchRequest:
     """Where the model's answers are kept, None: nowhere."""
     settings: Settings | None = field(default=None, compare=False)
     """Where models are configured."""
+    parts: tuple[str, ...] = ()
+    """Parts of the benchmark, empty: all it has."""
+    keep: Path | None = None
+    """File that finished pieces are read from and added to, None: nothing is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,4 +277,6 @@ async def _run_bench(request: BenchRequest) -> int:
         model=request.model,
         tape=request.tape,
         settings=request.settings,
+        parts=request.parts,
+        keep=request.keep,
     )

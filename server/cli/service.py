@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from server.bench.run import COMPILE_PARTS
 from server.cli.options import EXISTING, session_command
 from server.cli.ports import BenchRequest
 from server.cli.session import Session
@@ -95,6 +96,19 @@ def demo(session: Session, *, keep: Path | None, story: str | None) -> int:
     metavar="FILE",
     help="For planning: keep the model's answers there, and go on from it when run again.",
 )
+@click.option(
+    "--part",
+    "parts",
+    multiple=True,
+    type=click.Choice(COMPILE_PARTS),
+    help="For compile: only this part. Can be given several times. Default: all.",
+)
+@click.option(
+    "--keep",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="For compile: go on from what this file has, and add what is finished to it.",
+)
 @session_command
 def bench(
     session: Session,
@@ -105,13 +119,16 @@ def bench(
     write: Path | None,
     model: str | None,
     tape: Path | None,
+    parts: tuple[str, ...],
+    keep: Path | None,
 ) -> int:
-    """Measure the bank and print the numbers: NAME is repair, catalog, search or planning.
+    """Measure the bank and print the numbers: NAME is repair, catalog, search, planning or compile.
 
     repair breaks workflows on the demo's servers, or with --tasks on those of --config where it is given.
     catalog measures what relaying costs, how soon it starts, and what it leaves behind. search needs no
     server; --tasks adds rows of MedCalc-Bench. planning measures a model's plans, asked for in three ways;
-    without --model it replays recorded answers.
+    without --model it replays recorded answers. compile makes skills of recorded sessions; at full size it
+    fetches more servers from the package index, into environments in the user's cache folder.
 
     \b
     Examples:
@@ -119,6 +136,7 @@ def bench(
       skillbank bench catalog --quick
       skillbank bench repair --tasks mine.json --config mine-servers.json --json
       skillbank bench planning --model local:qwen2.5-coder-1.5b --tape plans.jsonl
+      skillbank bench compile --part accuracy --keep finished.jsonl
     """
     settings = session.settings
     request = BenchRequest(
@@ -131,5 +149,7 @@ def bench(
         model=model,
         tape=tape,
         settings=settings,
+        parts=parts,
+        keep=keep,
     )
     return session.run(lambda: session.wiring.run_bench(request))

@@ -78,6 +78,8 @@ class _Shaped:
     outputs: dict[str, JsonValue]
     """Declared outputs of the run."""
     recorded: tuple[RecordedCall, ...]
+    left_out: frozenset[str] = frozenset()
+    """Nodes of the run that it no longer has: nothing reads their answers."""
 
 
 def compile_skill(
@@ -86,7 +88,8 @@ def compile_skill(
     """Return the candidate skill of a verified run, in every reading that explains it.
 
     There are two where the task says a value that an earlier output gave as well: first with the
-    value as an input, then with the data flow. Runs on other inputs decide.
+    value as an input, then with the data flow; the other way round where the input would leave a
+    call unread. Runs on other inputs decide.
 
     Args:
         run: what was verified.
@@ -106,12 +109,14 @@ def compile_skill(
     linked = _shaped(run, around, said_too=True)
     if linked.lifted.workflow != readings[0].lifted.workflow:
         readings.append(linked)
+        # Every call was made for something: the reading that leaves out fewer goes first.
+        readings.sort(key=lambda shaped: len(shaped.left_out))
     carried = [shaped for shaped in readings if explicit or not shaped.lifted.uncarried]
     if not carried:
         said = ", ".join(readings[0].lifted.uncarried)
         raise NotCompilable(f"the task says {said}, which no input carries: name it as an input, or save it")
     return tuple(
-        Compiled(_skill(run, legal, shaped, around, explicit=explicit), _frozen(shaped.lifted))
+        Compiled(_skill(run, legal, shaped, around, explicit=explicit), _frozen(shaped, run))
         for shaped in carried
     )
 
@@ -127,7 +132,10 @@ def _shaped(run: VerifiedRun, around: Surroundings, *, said_too: bool) -> _Shape
         return _Shaped(lifted, run.outputs, _moved(recorded_calls(run.trace), folded.moved, workflow))
     scope = Scope(inputs=lifted.inputs, outputs=folded.outputs)
     outputs = {name: resolve(value, scope) for name, value in workflow.outputs.items()}
-    return _Shaped(lifted, outputs, _moved(recorded_calls(run.trace), folded.moved, workflow))
+    made = {folded.moved.get(node.id, (node.id, 0))[0]: node.id for node in run.workflow.nodes}
+    left_out = frozenset(own for node, own in made.items() if workflow.node(node) is None)
+    recorded = _moved(recorded_calls(run.trace), folded.moved, workflow)
+    return _Shaped(lifted, outputs, recorded, left_out)
 
 
 def _moved(
@@ -171,10 +179,20 @@ def _skill(run: VerifiedRun, name: str, shaped: _Shaped, around: Surroundings, *
     )
 
 
-def _frozen(lifted: Lifted) -> tuple[str, ...]:
-    """Return the task's values that stand inside longer texts of the workflow, where no input reaches."""
-    texts = [place.value for place in literal_places(lifted.workflow) if isinstance(place.value, str)]
-    return tuple(said for said in lifted.uncarried if any(said.strip("'\"`“”") in text for text in texts))
+def _frozen(shaped: _Shaped, run: VerifiedRun) -> tuple[str, ...]:
+    """Return the task's values that decide on the result and that no input reaches.
+
+    They stand inside longer texts of the workflow, or were given to a call that it no longer makes:
+    then what that call answered is a constant somewhere.
+    """
+    kept = literal_places(shaped.lifted.workflow)
+    left_out = (place for place in literal_places(run.workflow) if place.node in shaped.left_out)
+    texts = [str(place.value) for place in (*kept, *left_out) if not isinstance(place.value, bool)]
+    return tuple(said for said in shaped.lifted.uncarried if any(_is_in(said, text) for text in texts))
+
+
+def _is_in(said: str, text: str) -> bool:
+    return said.strip("'\"`“”") in text
 
 
 def _tools(workflow: Workflow, around: Surroundings) -> list[Tool]:

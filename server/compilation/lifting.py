@@ -67,12 +67,13 @@ def lift_literals(
     """
     if declared_inputs(workflow):
         return Lifted(workflow, dict(inputs))
-    stated = [literal for literal in task_literals(task) if literal.kind in _VALUES]
+    literals = task_literals(task)
+    stated = [literal for literal in literals if literal.kind in _VALUES]
     lifting = _Lifting(workflow, snapshot, inputs, dict(taken or {}))
     lifting.properties |= {name: _typed(value) for name, value in lifting.values.items()}
     lifting.take_lists(task)
     lifting.take_scalars(task)
-    lifting.take_parts(stated)
+    lifting.take_parts([*stated, *(literal for literal in literals if _is_code(literal))])
     uncarried = [literal.text for literal in stated if not lifting.carries(literal.value)]
     return Lifted(lifting.result(), lifting.values, tuple(dict.fromkeys(uncarried)))
 
@@ -137,7 +138,7 @@ class _Lifting:
 
     def _with_placeholder(self, place: Place, text: str, value: JsonValue) -> str:
         shown = _shown(value)
-        found = re.search(rf"(?<![\w.]){re.escape(shown)}(?![\w]|\.\d)", text) if shown else None
+        found = re.search(_alone(shown), text) if shown else None
         if found is None or "{" in shown:
             return text
         name = self._input(value)
@@ -147,8 +148,9 @@ class _Lifting:
             named = Place(place.node, stem, "", value)
             name = self._name_of(value) or _free_name(named, self.values)
             self.values[name] = value
-            self.properties[name] = {"type": json_type(value)}
-        return f"{text[: found.start()]}{{$inputs.{name}}}{text[found.end() :]}"
+            # Inside of a text any number is as good as a whole one.
+            self.properties[name] = {"type": "number" if json_type(value) == "integer" else json_type(value)}
+        return re.sub(_alone(shown), lambda _: f"{{$inputs.{name}}}", text)
 
     def _input(self, value: JsonValue) -> str | None:
         return next((name for name, given in self.values.items() if _key(given) == _key(value)), None)
@@ -166,6 +168,11 @@ class _Lifting:
         schema = argument_schema(tool, place.argument) if is_whole else {}
         kept = {key: value for key, value in schema.items() if key not in ("default", "title", "examples")}
         return kept or _typed(place.value)
+
+
+def _is_code(literal: TaskLiteral) -> bool:
+    """Return whether a literal is a code with a digit, as `B3` or `v1_2`: no word of a sentence."""
+    return literal.kind == "symbol" and any(sign.isdecimal() for sign in literal.text)
 
 
 def _is_shared(value: JsonValue, task: str) -> bool:
@@ -197,6 +204,11 @@ def _shown(value: JsonValue) -> str:
             return f"{value:g}"
         case _:
             return ""
+
+
+def _alone(shown: str) -> str:
+    """Return a pattern for a value that stands by itself inside a text."""
+    return rf"(?<![\w.]){re.escape(shown)}(?![\w]|\.\d)"
 
 
 def _typed(value: JsonValue) -> JsonSchema:

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from catalog.schema import json_type
 from catalog.tools import JsonSchema, Snapshot
 from server.compilation.errors import NotCompilable
-from server.compilation.generalising import Difference, Ran, generalise, is_flow
+from server.compilation.generalising import FOR_EACH, Difference, Ran, generalise, is_flow
 from server.planning.view import argument_schema
 from skills_store.skill import RecordedCall, ReplayTest, Skill
 from skills_store.workflow.bounds import json_equal
@@ -130,16 +130,29 @@ def _with_flow(known: Workflow, general: Workflow) -> Workflow:
     """Return the skill's workflow with the data flow that only the other run showed."""
     nodes: list[Node] = []
     for mine, found in zip(known.nodes, general.nodes, strict=True):
-        arguments = {
-            key: found.arguments[key] if _is_new_flow(value, found.arguments[key]) else value
-            for key, value in mine.arguments.items()
-        }
+        arguments = {key: _merged(value, found.arguments[key]) for key, value in mine.arguments.items()}
         nodes.append(mine.model_copy(update={"arguments": arguments}))
     return known.model_copy(update={"nodes": tuple(nodes)})
 
 
-def _is_new_flow(mine: JsonValue, found: JsonValue) -> bool:
-    return is_flow(found) and not is_flow(mine) and not is_selector(mine)
+def _merged(mine: JsonValue, found: JsonValue) -> JsonValue:
+    """Return what a skill has with data flow where it has a literal, or data flow that holds once only."""
+    if is_flow(found):
+        is_lifted = isinstance(mine, str) and ("$inputs." in mine or "$item" in mine)
+        return mine if is_lifted or _same_selector(mine, found) else found
+    match mine, found:
+        case dict(), dict() if mine.keys() == found.keys() and not is_selector(mine):
+            return {key: _merged(value, found[key]) for key, value in mine.items()}
+        case list(), list() if len(mine) == len(found):
+            return [_merged(one, other) for one, other in zip(mine, found, strict=True)]
+        case _:
+            return mine
+
+
+def _same_selector(mine: JsonValue, found: JsonValue) -> bool:
+    if not (isinstance(mine, dict) and isinstance(found, dict) and is_selector(mine)):
+        return False
+    return mine["selector"] == found.get("selector")
 
 
 @dataclass
@@ -159,12 +172,15 @@ class _Widening:
             NotCompilable: an input would need two values at once.
         """
         node = self.workflow.node(difference.node)
-        place = read_place(node.arguments, difference.pointer) if node else None
+        place = _place(node, difference) if node else None
         match place:
             case str() if (reference := _input(place)) is not None:
                 self._bind(reference.name, difference.two)
-            case str() if (found := _PLACEHOLDER.findall(place)) and len(found) == 1:
-                self._bind(found[0], _within(place, difference.two, self.one[found[0]]))
+            case _ if difference.explained:
+                return
+            case str() if _PLACEHOLDER.search(place):
+                for name, text in _within(place, difference.two).items():
+                    self._bind(name, _like(text, self.one[name]))
             case _:
                 self._add(difference)
 
@@ -201,8 +217,13 @@ class _Widening:
             name = _free_name(difference, self.one)
             self.one[name], self.two[name] = difference.one, difference.two
             self.added[name] = self._schema_of(node, difference)
-        arguments = set_place(node.arguments, difference.pointer, f"$inputs.{name}")
-        self.workflow = self.workflow.replacing(node.model_copy(update={"arguments": arguments}))
+        reference = f"$inputs.{name}"
+        if difference.pointer == FOR_EACH:
+            changed = node.model_copy(update={"for_each": reference})
+        else:
+            arguments = set_place(node.arguments, difference.pointer, reference)
+            changed = node.model_copy(update={"arguments": arguments})
+        self.workflow = self.workflow.replacing(changed)
 
     def _schema_of(self, node: Node, difference: Difference) -> JsonSchema:
         tool = self.snapshot.get(node.tool) if node.tool else None
@@ -212,6 +233,12 @@ class _Widening:
         return kept or {"type": kinds.pop() if len(kinds) == 1 else "number"}
 
 
+def _place(node: Node, difference: Difference) -> JsonValue:
+    if difference.pointer == FOR_EACH:
+        return node.for_each
+    return read_place(node.arguments, difference.pointer)
+
+
 def _input(place: str) -> Reference | None:
     if not place.startswith("$inputs."):
         return None
@@ -219,22 +246,37 @@ def _input(place: str) -> Reference | None:
     return reference if not reference.pointer else None
 
 
-def _within(template: str, text: JsonValue, like: JsonValue) -> JsonValue:
-    """Return the value that a template with one placeholder has in another text.
+def _within(template: str, text: JsonValue) -> dict[str, str]:
+    """Return the texts that the placeholders of a template have in another text.
 
     Raises:
         NotCompilable: the text is not made by the template.
     """
-    before, after = _PLACEHOLDER.split(template)[0], _PLACEHOLDER.split(template)[-1]
-    if not isinstance(text, str) or not (text.startswith(before) and text.endswith(after)):
+    pattern, known = "", set[str]()
+    for at, part in enumerate(_PLACEHOLDER.split(template)):
+        if at % 2 == 0:
+            pattern += re.escape(part)
+        else:
+            pattern += f"(?P={part})" if part in known else f"(?P<{part}>.+?)"
+            known.add(part)
+    made = re.fullmatch(pattern, text, re.DOTALL) if isinstance(text, str) else None
+    if made is None:
         raise NotCompilable(f"{text!r:.80} is not made like {template!r:.80}")
-    value = text[len(before) : len(text) - len(after)]
-    if isinstance(like, str):
-        return value
+    return made.groupdict()
+
+
+def _like(text: str, sample: JsonValue) -> JsonValue:
+    """Return a text of a placeholder as a value of the kind that another run had there.
+
+    Raises:
+        NotCompilable: it cannot be one.
+    """
+    if isinstance(sample, str):
+        return text
     try:
-        return int(value) if re.fullmatch(r"-?\d+", value) else float(value)
+        return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
     except ValueError:
-        raise NotCompilable(f"{value!r:.40} is no number, as {like!r} was") from None
+        raise NotCompilable(f"{text!r:.40} is no number, as {sample!r} was") from None
 
 
 def _free_name(difference: Difference, taken: Mapping[str, JsonValue]) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pydantic import JsonValue
 
@@ -68,6 +69,12 @@ def choose_route(task: str, inputs: Mapping[str, JsonValue], skills: Iterable[Sk
 
 def _pieces(task: str) -> list[_Piece]:
     """Return a task piece by piece, in order: values as the task states them, words as stems."""
+    return [*_read(task)]
+
+
+@lru_cache(maxsize=4_096)
+def _read(task: str) -> tuple[_Piece, ...]:
+    """Read a task; a bank's own tasks are read again for every task that is routed."""
     stated = [literal for literal in task_literals(task) if literal.kind != "word"]
     pieces = [_Piece(literal.kind, literal.value, literal.start, literal.end) for literal in stated]
     for match in _WORD.finditer(task):
@@ -76,7 +83,7 @@ def _pieces(task: str) -> list[_Piece]:
         if match[0].lower() not in _SMALL_TALK:
             stem = " ".join(words(match[0])) or match[0].lower()
             pieces.append(_Piece("word", stem, match.start(), match.end()))
-    return sorted(pieces, key=lambda piece: piece.start)
+    return tuple(sorted(pieces, key=lambda piece: piece.start))
 
 
 def _bound(task: str, inputs: Mapping[str, JsonValue], skill: Skill) -> dict[str, JsonValue] | None:

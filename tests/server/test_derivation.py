@@ -100,3 +100,9 @@ def test_whatever_is_proposed_gives_the_value(output, value):
     outputs = {"n": output}
     for way in derivations(value, "x", outputs):
         assert resolve(way.expression, Scope(outputs=outputs)) == value
+
+
+def test_an_item_is_not_found_by_what_several_items_have():
+    rows = {"rows": [{"group": "north", "code": "N-4711"}, {"group": "north", "code": "N-0815"}]}
+    ways = derivations("N-4711", "code", {"n": rows}, [Known("$inputs.group", "north")])
+    assert [way.expression for way in ways] == ["$nodes.n.output#/rows/0/code"]

@@ -80,3 +80,17 @@ def test_of_two_flows_one_that_gives_both_runs_their_value_is_taken():
 def test_what_is_not_of_one_shape_is_refused(one, two, words):
     with pytest.raises(NotCompilable, match=words):
         generalise(one, two)
+
+
+def test_flow_is_sought_that_gives_two_different_literals():
+    one = ran({}, {"n": 12, "unit": "c"}, outputs={"n0": {"count": 12, "more": 7}})
+    two = ran({}, {"n": 30, "unit": "c"}, outputs={"m0": {"count": 30, "more": 7}}, prefix="m")
+    general = generalise(one, two)
+    assert general.workflow.nodes[1].arguments == {"n": "$nodes.n0.output#/count", "unit": "c"}
+    assert [(d.pointer, d.one, d.two, d.explained) for d in general.differences] == [("/n", 12, 30, True)]
+
+
+def test_two_flows_that_hold_once_give_way_to_one_that_holds_twice():
+    one = ran({}, {"to": "$nodes.n0.output#/rows/0"}, outputs={"n0": {"rows": ["ada", "bob"], "best": "ada"}})
+    two = ran({}, {"to": "$nodes.n0.output#/rows/1"}, outputs={"n0": {"rows": ["cid", "dan"], "best": "dan"}})
+    assert generalise(one, two).workflow.nodes[1].arguments == {"to": "$nodes.n0.output#/best"}

@@ -164,3 +164,9 @@ def test_lifted_inputs_put_back_give_the_run_again(one, two):
     scope = Scope(found.inputs)
     again = [resolve(node.arguments, scope) for node in found.workflow.nodes]
     assert again == [node.arguments for node in workflow.nodes]
+
+
+def test_a_code_that_stands_twice_in_a_text_is_one_input_at_both_places():
+    found = lifted(planned({"options": {"range": "B3:B3"}}), "Read the cell B3")
+    assert found.inputs == {"options": "B3"}
+    assert found.workflow.nodes[0].arguments == {"options": {"range": "{$inputs.options}:{$inputs.options}"}}

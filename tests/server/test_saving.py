@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from catalog.effects import Effect
+from catalog.testing import ScriptedServer, ScriptedTool
 from catalog.tools import ToolId
 from server.bank.errors import NotSaved, UnknownTrace
 from server.requests import SaveRequest
@@ -169,3 +171,33 @@ class TestASecondConversation:
             await desk.bank.save(SaveRequest("far", recording="first"))
             saved = await desk.bank.save(SaveRequest("far", recording="second", inputs={"a": 1, "b": 2}))
         assert (saved.skill.version, saved.skill.inputs) == (2, ("a", "b"))
+
+
+async def test_a_value_of_the_task_that_only_a_dropped_call_was_given_keeps_a_skill_from_being_active(
+    open_desk,
+):
+    async with open_desk() as desk:
+        await talk(desk, (ADD, {"a": 4321, "b": 1234}), (ADD, {"a": 5600, "b": 7}))
+        request = SaveRequest("plus", recording="talk", task="Add 4321 and 1234, round to hundreds, add 7")
+        saved = await desk.bank.save(request)
+        assert saved.skill is not None
+        assert saved.skill.state == "context_only"
+        assert "the task's 4321 is a constant in the workflow" in saved.reason
+
+
+async def test_data_flow_that_a_second_run_corrects_is_kept_though_no_input_is_new(open_desk):
+    people = {"v1": "Author: Ada <ada@example.org>", "v2": "Author: Grace <grace@example.org>"}
+    tools = [
+        ScriptedTool("show", lambda n: {"text": people.get(n["tag"], "Author: Al <al@example.org>")}),
+        ScriptedTool("sign", lambda n: {"signed": f"by {n['who']}"}),
+    ]
+    effects = {"notes": {"*": Effect.PURE}}
+    async with open_desk({"notes": ScriptedServer(lambda: tools)}, effects=effects) as desk:
+        for tag, who in (("v1", "ada@example.org"), ("v2", "grace@example.org")):
+            calls = [(ToolId("notes", "show"), {"tag": tag}), (ToolId("notes", "sign"), {"who": who})]
+            await talk(desk, *calls, recording=tag)
+            request = SaveRequest("signed", recording=tag, task=f"Sign for the author of '{tag}'")
+            saved = await desk.bank.save(request)
+        assert saved.skill is not None
+        report = await desk.bank.run_skill("signed", {"tag": "v9"}, saved.skill.version)
+        assert report.outputs == {"signed": "by al@example.org"}

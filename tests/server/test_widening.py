@@ -148,3 +148,31 @@ def test_instantiating_puts_values_in_their_places_and_leaves_the_rest():
     one = skill({"city": "$inputs.c", "x": "$inputs.other", "q": "in {$inputs.c}!"}, inputs={"c": "Os$lo"})
     made = instantiated(one.workflow, {"c": "$Oslo"})
     assert made.nodes[0].arguments == {"city": "$$Oslo", "x": "$inputs.other", "q": "in $Oslo!"}
+
+
+def test_a_text_with_several_placeholders_takes_the_values_of_another_text():
+    template = skill({"city": "{$inputs.a}:{$inputs.b} of {$inputs.a}"}, inputs={"a": "B3", "b": "C4"})
+    wide = widened(template, skill({"city": "D5:E61 of D5"}))
+    assert (wide.added, wide.two) == ((), {"a": "D5", "b": "E61"})
+    with pytest.raises(NotCompilable, match="is not made like"):
+        widened(template, skill({"city": "D5:E61 of F7"}))
+
+
+def test_a_list_that_a_mapped_call_runs_over_takes_the_other_list():
+    def mapped(items: list[str]) -> Skill:
+        made = skill({"city": "$item"}, inputs={"cities": "x"})
+        node = made.workflow.nodes[0].model_copy(update={"for_each": "$inputs.cities"})
+        test = made.tests[0].model_copy(update={"inputs": {"cities": items}})
+        return made.model_copy(
+            update={"workflow": made.workflow.model_copy(update={"nodes": (node,)}), "tests": (test,)}
+        )
+
+    wide = widened(mapped(["Oslo", "Rome"]), mapped(["Lima", "Bonn", "Graz"]))
+    assert (wide.added, wide.two) == ((), {"cities": ["Lima", "Bonn", "Graz"]})
+
+
+def test_an_input_keeps_its_place_where_flow_would_explain_both_runs():
+    one = skill({}, {"city": "$inputs.who"}, inputs={"who": "Ada"}, seen=({"name": "Ada"}, 1))
+    wide = widened(one, skill({}, {"city": "Alan"}, seen=({"name": "Alan"}, 1)))
+    assert wide.workflow.nodes[1].arguments == {"city": "$inputs.who"}
+    assert wide.two == {"who": "Alan"}

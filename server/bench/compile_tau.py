@@ -1,0 +1,304 @@
+"""τ²-bench reference runs, retail and airline, as a client's recorded sessions.
+
+Each reference run goes through its server call by call and is saved as a skill; the skill is run on
+the same task and on a second one of the same calls, from a reset state each time. Right means that
+the last answer and the database afterwards are those of the reference run. The simulated user is left
+out: whoever calls the skill gives what stands at its inputs' places in the second task's reference run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol, cast
+
+from pydantic import JsonValue
+
+from catalog.result import CallSuccess
+from catalog.tools import ToolId
+from server.bank import Bank
+from server.bank.errors import BankError
+from server.bench.compile_report import TauCase, TauReport
+from server.bench.errors import BenchError
+from server.bench.fetched import cache_folder, fetched_entries
+from server.bench.kept import Kept
+from server.progress import Progress, ProgressListener
+from server.requests import SaveRequest
+from server.settings import Settings, read_settings
+from skills_store.skill import Skill
+
+__all__ = ["DOMAINS", "ReferenceRun", "measure_tau", "reference_runs"]
+
+DOMAINS = ("retail", "airline")
+_READS = ("get_*", "find_*", "list_*", "search_*", "calculate")
+
+
+class OpenBank(Protocol):
+    """Opens a bank (`server.wiring.open_bank`)."""
+
+    def __call__(self, settings: Settings, *, memoise: bool) -> AbstractAsyncContextManager[Bank]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRun:
+    """A task's words and the calls its reference run makes."""
+
+    id: str
+    task: str
+    calls: tuple[tuple[str, dict[str, JsonValue]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """A reference run as it went: the calls that succeeded, the last answer, and the database afterwards."""
+
+    run: ReferenceRun
+    calls: tuple[tuple[str, dict[str, JsonValue]], ...]
+    answer: JsonValue
+    database: str
+    """A digest."""
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        return tuple(tool for tool, _ in self.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class _World:
+    """One domain's server behind a bank, and the folder of its state."""
+
+    domain: str
+    bank: Bank
+    state: Path
+
+    async def reset(self) -> None:
+        await self.bank.call_tool(ToolId(self.domain, "reset_state"), {})
+
+    def database(self) -> str:
+        """Return a digest of the database as the server has written it down."""
+        key = hashlib.sha256(f"tau2/{self.domain}/default".encode()).hexdigest()
+        document = json.loads((self.state / f"{key}.json").read_text(encoding="utf-8"))
+        return hashlib.sha256(json.dumps(document["db"], sort_keys=True).encode()).hexdigest()
+
+
+async def measure_tau(
+    pairs: int | None, open_bank: OpenBank, kept: Kept, listener: ProgressListener
+) -> TauReport:
+    """Return what the reference runs of both domains become, saved one by one.
+
+    Args:
+        pairs: how many tasks that have a second one are saved per domain; None: every task.
+        open_bank: opens the bank.
+        kept: finished tasks of an earlier run.
+        listener: told of each task.
+
+    Raises:
+        BenchError: the servers are not fetched.
+    """
+    cases: list[TauCase] = []
+    skipped = 0
+    for domain in DOMAINS:
+        with TemporaryDirectory(prefix="skillbank-bench-") as made:
+            settings = _settings(domain, Path(made))
+            async with open_bank(settings, memoise=True) as bank:
+                world = _World(domain, bank, Path(made) / "state" / domain)
+                found, left = await _measured(world, pairs, kept, listener)
+        cases += found
+        skipped += left
+    return TauReport(sessions=len(cases), skipped=skipped, cases=tuple(cases))
+
+
+def _settings(domain: str, folder: Path) -> Settings:
+    entries, _ = fetched_entries([domain], cache_folder(), folder / "state")
+    effects = {"*": "write", **dict.fromkeys(_READS, "read")}
+    own = {"effects": {domain: effects}, "allow": {domain: ["*"]}}
+    config = folder / "config.json"
+    config.write_text(json.dumps({"mcpServers": entries, "skillbank": own}), encoding="utf-8")
+    return read_settings(config=config, store=folder / "store.db")
+
+
+def reference_runs(domain: str) -> list[ReferenceRun]:
+    """Return the reference runs that a fetched server brings along.
+
+    Raises:
+        BenchError: the server is not there.
+    """
+    pattern = f"older/lib/python3*/site-packages/tau2_{domain}_mcp/data/tau2/domains/{domain}/tasks.json"
+    files = sorted(cache_folder().glob(pattern))
+    if not files:
+        raise BenchError(f"no tasks of τ²-bench {domain}: its server is not fetched")
+    tasks = cast("list[dict[str, Any]]", json.loads(files[0].read_text(encoding="utf-8")))
+    return [_reference_run(task) for task in tasks]
+
+
+def _reference_run(task: dict[str, Any]) -> ReferenceRun:
+    said = task["user_scenario"]["instructions"]
+    parts = (said.get("reason_for_call"), said.get("known_info"), said.get("task_instructions"))
+    actions = cast("list[dict[str, Any]]", task["evaluation_criteria"]["actions"] or [])
+    calls = tuple((action["name"], action["arguments"]) for action in actions)
+    return ReferenceRun(str(task["id"]), "\n".join(part for part in parts if part), calls)
+
+
+async def _measured(
+    world: _World, pairs: int | None, kept: Kept, listener: ProgressListener
+) -> tuple[list[TauCase], int]:
+    ran = [await _played(world, run) for run in _subset(reference_runs(world.domain), pairs)]
+    usable = [one for one in ran if len(one.calls) > 1]
+    seconds = {one.run.id: _second(one, usable) for one in usable}
+    if pairs is not None:
+        usable = [one for one in usable if seconds[one.run.id] is not None][:pairs]
+    cases: list[TauCase] = []
+    for number, one in enumerate(usable, 1):
+
+        async def make(one: _Ran = one) -> TauCase:
+            return await _case(world, one, seconds[one.run.id])
+
+        case = await kept.or_made("tau", f"{world.domain}/{one.run.id}", TauCase, make)
+        right = {True: "right", False: "not right", None: "no second task"}[case.right]
+        listener(
+            Progress(
+                "bench", f"{world.domain} {number} of {len(usable)}: {case.state or 'not kept'}, {right}"
+            )
+        )
+        cases.append(case)
+    return cases, sum(len(one.calls) < 2 for one in ran)
+
+
+def _subset(runs: Sequence[ReferenceRun], pairs: int | None) -> list[ReferenceRun]:
+    """Return all runs, or for a few pairs those of the commonest planned calls."""
+    if pairs is None:
+        return list(runs)
+    shapes = [tuple(name for name, _ in run.calls) for run in runs]
+    twice = [
+        run for run, shape in zip(runs, shapes, strict=True) if len(shape) > 1 and shapes.count(shape) > 1
+    ]
+    return twice[: 3 * pairs]
+
+
+async def _played(world: _World, run: ReferenceRun) -> _Ran:
+    """Make the calls of a reference run from a reset state, kept as a conversation."""
+    await world.reset()
+    done: list[tuple[str, dict[str, JsonValue]]] = []
+    answer: JsonValue = None
+    for name, arguments in run.calls:
+        tool = ToolId(world.domain, name)
+        outcome = await world.bank.call_tool(tool, arguments, recording=_name(world, run))
+        if isinstance(outcome, CallSuccess):
+            done.append((name, arguments))
+            answer = _content(outcome.output)
+    return _Ran(run, tuple(done), answer, world.database())
+
+
+def _content(output: JsonValue) -> JsonValue:
+    """Return what a tool says, without the numbers of its calls."""
+    return output.get("parsed_content") if isinstance(output, dict) else output
+
+
+def _name(world: _World, run: ReferenceRun) -> str:
+    return f"{world.domain}_{run.id}"
+
+
+def _second(one: _Ran, all_ran: Sequence[_Ran]) -> _Ran | None:
+    """Return the next task of the same calls, None where there is none."""
+    at = next(number for number, other in enumerate(all_ran) if other is one)
+    later = (*all_ran[at + 1 :], *all_ran[:at])
+    return next((other for other in later if other.shape == one.shape), None)
+
+
+async def _case(world: _World, one: _Ran, second: _Ran | None) -> TauCase:
+    name = _name(world, one.run)
+    base = {"domain": world.domain, "task": one.run.id, "calls": len(one.calls)}
+    held_out = second.run.id if second else None
+    try:
+        saved = await world.bank.save(SaveRequest(name=name, recording=name, task=one.run.task))
+        problem = saved.reason
+        skill = saved.skill and await world.bank.describe_skill(saved.skill.name, saved.skill.version)
+    except BankError as error:
+        skill, problem = None, str(error)
+    if skill is None:
+        return TauCase.model_validate(
+            {**base, "held_out": held_out, "compiled": False, "state": None, "detail": problem}
+            | {"reproduced": None, "right": None}
+        )
+    reproduced = await _leaves(world, skill, skill.tests[0].inputs, one)
+    inputs = _inputs_of(skill, one, second) if second else None
+    right = None if second is None else inputs is not None
+    if second is not None and inputs is not None:
+        right = await _leaves(world, skill, inputs, second)
+    return TauCase.model_validate(
+        {**base, "held_out": held_out, "compiled": True, "state": skill.state, "detail": problem}
+        | {"reproduced": reproduced, "right": right}
+    )
+
+
+async def _leaves(world: _World, skill: Skill, inputs: Mapping[str, JsonValue], meant: _Ran) -> bool:
+    """Return whether a skill, run from a reset state, says and leaves behind what a reference run did."""
+    await world.reset()
+    try:
+        report = await world.bank.run_skill(skill.name, inputs, skill.version)
+    except BankError:
+        return False
+    said = (report.outputs or {}).get("parsed_content")
+    last = said[-1] if isinstance(said, list) and not isinstance(meant.answer, list) and said else said
+    return meant.answer in (said, last) and world.database() == meant.database
+
+
+def _inputs_of(skill: Skill, one: _Ran, second: _Ran) -> dict[str, JsonValue] | None:
+    """Return the values that the second reference run has at the inputs' places.
+
+    None where one input would need two values, or its place cannot be told.
+    """
+    taken: dict[str, list[JsonValue]] = {}
+    matched: set[int] = set()
+    for call in skill.tests[0].recorded:
+        node = skill.workflow.node(call.node)
+        number = next(
+            (
+                at
+                for at, (tool, arguments) in enumerate(one.calls)
+                if at not in matched
+                and call.tool == ToolId(call.tool.server, tool)
+                and arguments == call.arguments
+            ),
+            None,
+        )
+        if node is None or number is None:
+            continue
+        matched.add(number)
+        for argument, value in node.arguments.items():
+            _take(value, second.calls[number][1].get(argument), taken)
+            if value == "$item" and isinstance(node.for_each, str) and node.for_each.startswith("$inputs."):
+                listed = taken.setdefault(node.for_each.removeprefix("$inputs."), [])
+                listed.append(second.calls[number][1].get(argument))
+    inputs: dict[str, JsonValue] = {}
+    for name, sample in skill.tests[0].inputs.items():
+        values = taken.get(name)
+        if not values:
+            return None
+        if isinstance(sample, list) and not isinstance(values[0], list):
+            inputs[name] = list(values)
+        elif any(other != values[0] for other in values):
+            return None
+        else:
+            inputs[name] = values[0]
+    return inputs
+
+
+def _take(planned: JsonValue, literal: JsonValue, taken: dict[str, list[JsonValue]]) -> None:
+    """Note what a second run has where a workflow reads an input."""
+    match planned, literal:
+        case str(), _ if planned.startswith("$inputs."):
+            taken.setdefault(planned.removeprefix("$inputs."), []).append(literal)
+        case list(), list() if len(planned) == len(literal):
+            for one, other in zip(planned, literal, strict=True):
+                _take(one, other, taken)
+        case dict(), dict():
+            for key, inner in planned.items():
+                _take(inner, literal.get(key), taken)
+        case _:
+            return

