@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from catalog.effects import Effect, Reset
+from catalog.labels import Label
 from catalog.search import SearchMethod
 from catalog.tools import ToolId
 from server.planning.escalation import Level, LevelReport
@@ -28,6 +29,7 @@ __all__ = [
     "ErrorReport",
     "ForgottenReport",
     "JudgeReport",
+    "LabelsReport",
     "NotRepeated",
     "RecordedCallReport",
     "RecordingReport",
@@ -45,6 +47,7 @@ __all__ = [
     "TestReport",
     "ToolEffect",
     "ToolHit",
+    "ToolLabels",
     "ToolsReport",
     "exit_code",
 ]
@@ -433,6 +436,23 @@ class EffectsReport(_Report):
     reset: dict[str, Reset] = Field(default_factory=dict[str, Reset])
     reset_checks: dict[str, str] = Field(default_factory=dict[str, str])
     """By server: what came of the last trial of its reset mode, in a sentence."""
+
+
+class ToolLabels(_Report):
+    """What one tool does with information."""
+
+    server: str
+    tool: str
+    labels: dict[Label, str]
+    """Each with what it follows from; empty: no flow to or from it is looked at."""
+
+
+class LabelsReport(_Report):
+    """Answer of `effects labels`, ordered by server and tool."""
+
+    tools: tuple[ToolLabels, ...]
+    flows: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
+    """Granted flows: for a source, the sinks its data may go to."""
 
 
 class ToolHit(_Report):

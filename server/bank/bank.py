@@ -33,6 +33,7 @@ from server.reports import (
     CheckReport,
     DoctorReport,
     EffectsReport,
+    LabelsReport,
     RecordingReport,
     RecordingsReport,
     RepairReport,
@@ -319,6 +320,10 @@ class Bank:
     async def list_effects(self) -> EffectsReport:
         """Return the effect class of every known tool with where it comes from."""
         return relaying.list_effects(self.context)
+
+    async def list_labels(self) -> LabelsReport:
+        """Return what every known tool does with information, and which flows are granted."""
+        return relaying.list_labels(self.context)
 
     async def recheck_effects(self, server: str, pattern: str) -> tuple[str, ...]:
         """Take the tools of a server that fit a pattern as looked at now; return those that had changed."""

@@ -8,12 +8,14 @@ from typing import cast
 
 from pydantic import JsonValue
 
+from catalog.config import Learning
 from catalog.tools import Snapshot
 from server.bank.context import Context
 from server.bank.errors import NotSaved
 from server.bank.families import find_family, widened_skill
 from server.bank.proving import prove, replayer
 from server.bank.publishing import refresh_published
+from server.bank.running import servers_of
 from server.compilation.compile import Compiled, Surroundings, VerifiedRun, compile_skill
 from server.compilation.errors import NotCompilable
 from server.compilation.lifting import declared_inputs
@@ -23,6 +25,7 @@ from server.progress import Progress
 from skills_store.admission import judge_admission
 from skills_store.errors import VersionConflict
 from skills_store.skill import AdmissionVerdict, ReplayTest, Skill, SkillState
+from skills_store.workflow.model import Workflow
 
 __all__ = ["Learned", "Lesson", "check_name", "judge_candidate", "keep_version", "learn"]
 
@@ -99,8 +102,8 @@ async def learn(
         examples: other inputs known to be valid.
     """
     explicit = name is not None
-    if not explicit and context.config.learning == "off":
-        return Learned(None, "learning is off")
+    if not explicit and (silent := _silent(run.workflow, context)):
+        return Learned(None, silent)
     if not explicit and not any(said.passed for said in run.verifications):
         return Learned(None, "nothing checked the outputs: give an assertion or a schema, or save it by name")
     context.progress(Progress("compile", "compiling the run into a skill"))
@@ -119,6 +122,20 @@ async def learn(
         return await _kept(lesson)
     except VersionConflict as error:
         return Learned(None, f"not saved: somebody else saved {lesson.skill.name} meanwhile ({error})")
+
+
+def _mode(workflow: Workflow, context: Context) -> Learning:
+    """Return the learning mode for a workflow: the strictest of its servers."""
+    return context.config.learning_of(servers_of(workflow, context))
+
+
+def _silent(workflow: Workflow, context: Context) -> str:
+    """Return why nothing is learned from a workflow by itself, empty when something may be."""
+    if _mode(workflow, context) != "off":
+        return ""
+    by_server = context.config.learning_by_server
+    named = sorted(s for s in servers_of(workflow, context) if by_server.get(s) == "off")
+    return f"learning is off for {', '.join(named)}" if named else "learning is off"
 
 
 def _free_name(run: VerifiedRun, context: Context) -> str:
@@ -215,7 +232,7 @@ async def judge_candidate(
     gathered = await gather_evidence(
         Candidate(
             skill=skill,
-            learning=context.config.learning,
+            learning=_mode(skill.workflow, context),
             distinct_verified_traces=lesson.traces,
             explicit_save=lesson.explicit,
             frozen_literals=lesson.compiled.frozen,
@@ -281,7 +298,7 @@ async def _proved_again(known: Skill, lesson: Lesson) -> Learned:
     gathered = await gather_evidence(
         Candidate(
             skill=known.model_copy(update={"state": "proposed"}),
-            learning=context.config.learning,
+            learning=_mode(known.workflow, context),
             distinct_verified_traces=1 + is_distinct,
             explicit_save=lesson.explicit,
             frozen_literals=lesson.compiled.frozen,

@@ -26,6 +26,7 @@ def replayer(snapshot: Snapshot, context: Context, skill: Skill) -> Replayer:
         options=context.options(),
         fresh=frozenset({pin.tool.server for pin in skill.pins} - costly) & started,
         signatures=signatures_of(skill.workflow, context),
+        labels=context.config.labels,
     )
 
 

@@ -24,6 +24,7 @@ from server.reports import (
     CheckReport,
     DoctorReport,
     EffectsReport,
+    LabelsReport,
     RecordingReport,
     RecordingsReport,
     RepairReport,
@@ -139,6 +140,10 @@ class BankPort(Protocol):
 
     async def list_effects(self) -> EffectsReport:
         """Return the effect class of every known tool with where it comes from."""
+        ...
+
+    async def list_labels(self) -> LabelsReport:
+        """Return what every known tool does with information, and which flows are granted."""
         ...
 
     async def recheck_effects(self, server: str, pattern: str) -> tuple[str, ...]:

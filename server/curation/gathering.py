@@ -96,14 +96,18 @@ def _interface(skill: Skill, replayer: Replayer) -> InterfaceFindings:
         ),
         faults=tuple(check_workflow(skill.workflow, replayer.snapshot, skills=replayer.signatures)),
         unpinned=tuple(t for t, known in tools.items() if known and pinned.get(t) != known.contract_hash),
-        flows=tuple(flow.message for flow in check_flows(skill.workflow, _labels(skill, replayer))),
+        flows=tuple(
+            flow.message for flow in check_flows(skill.workflow, _labels(skill, replayer), replayer.labels)
+        ),
         calls_itself=any(node.skill and node.skill.name == skill.name for node in skill.workflow.nodes),
     )
 
 
 def _labels(skill: Skill, replayer: Replayer) -> Mapping[ToolId, frozenset[Label]]:
     tools = (replayer.snapshot.get(pin.tool) for pin in skill.pins)
-    return {tool.id: labels_of(tool, replayer.effects.effect(tool.id)) for tool in tools if tool}
+    return {
+        tool.id: labels_of(tool, replayer.effects.effect(tool.id), replayer.labels) for tool in tools if tool
+    }
 
 
 async def _replayed(skill: Skill, replayer: Replayer) -> tuple[Skill, list[ReplayResult]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.effects import Effect, Reset
+from catalog.labels import Label, LabelTable
 from catalog.testing import ScriptedServer, ScriptedTool
 from server.execution.consent import GrantAll
 from server.requests import RepairRequest, SolveRequest
@@ -16,6 +17,10 @@ pytestmark = pytest.mark.anyio
 
 HASH_A, HASH_B = "Compute the sha256 hash of the text 'hello'", "Compute the sha256 hash of the text 'other'"
 DIGEST = Checks(("length(output.digest) == `64`",))
+LEAKING = {
+    "calculator": {"*": frozenset({Label.PRIVATE})},
+    "hashes": {"sha256": frozenset({Label.PUBLIC_SINK})},
+}
 
 
 @pytest.fixture
@@ -278,6 +283,48 @@ class ServerWithOneCounter:
     def stamp(self, arguments):
         self.answers += 1
         return {"id": f"id-{self.answers}", "text": arguments["text"]}
+
+
+class TestWhatTheOperatorSays:
+    async def test_of_a_server_decides_what_is_learned_over_it(self, open_desk):
+        async with open_desk(learning={"hashes": "propose"}) as desk:
+            for task in (HASH_A, HASH_B):
+                waits = await desk.bank.solve(task, SolveRequest(checks=DIGEST))
+        assert waits.skill_state == "proposed"
+        assert "learning mode is propose" in waits.skill_reason
+
+    async def test_off_for_one_server_leaves_the_others_as_they_are(self, open_desk):
+        async with open_desk(learning={"hashes": "off"}) as desk:
+            silent = await desk.bank.solve(HASH_A, SolveRequest(checks=DIGEST))
+            added = await desk.bank.solve(
+                "add 3 and 4", SolveRequest(checks=Checks(("output.result == `7`",)))
+            )
+        assert (silent.skill, silent.skill_reason) == (None, "learning is off for hashes")
+        assert added.skill_state == "proposed"
+
+    @pytest.mark.parametrize(
+        ("table", "state"),
+        [
+            pytest.param(LabelTable(), "active", id="nothing-said"),
+            pytest.param(LabelTable(LEAKING), "proposed", id="labels-that-forbid-the-flow"),
+            pytest.param(
+                LabelTable(LEAKING, {"calculator/add": ("hashes/*",)}), "active", id="a-granted-flow"
+            ),
+        ],
+    )
+    async def test_of_labels_and_flows_decides_whether_data_may_go_there(
+        self, open_desk, node, document, table, state
+    ):
+        flowing = document(
+            node("sum", "calculator/add", {"a": "$inputs.a", "b": 1}),
+            node("hash", "hashes/sha256", {"text": "{$nodes.sum.output#/result}"}),
+            outputs={"digest": "$nodes.hash.output#/digest"},
+            inputs={"a": {"type": "number"}},
+        )
+        async with open_desk(labels=table) as desk:
+            report = await save(desk, flowing, inputs={"a": 4}, check="length(output.digest) == `64`")
+        assert report.skill_state == state, report.skill_reason
+        assert failed(report) == ([] if state == "active" else ["data_flow"])
 
 
 class TestSecrets:
