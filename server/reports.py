@@ -24,6 +24,7 @@ __all__ = [
     "CallTrouble",
     "CandidateRecord",
     "CheckReport",
+    "DeletedReport",
     "DoctorReport",
     "EffectsReport",
     "ErrorReport",
@@ -216,6 +217,8 @@ class SkillReport(_Report):
     outputs: tuple[str, ...] = ()
     uses: int = 0
     successes: int = 0
+    pinned: int | None = None
+    """The version that a person pinned it to, None when it is free."""
     score: float | None = None
     """Retrieval score in [0, 1], None in a plain listing."""
     reasons: tuple[str, ...] = ()
@@ -241,6 +244,14 @@ class SavedReport(_Report):
     calls: int
     """Successful calls that it was compiled from."""
     verdict: AdmissionVerdict | None = None
+
+
+class DeletedReport(_Report):
+    """Answer of `skills delete`: what is gone for good."""
+
+    name: str
+    versions: int
+    uses: int
 
 
 class RecordedCallReport(_Report):

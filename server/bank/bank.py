@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from catalog.result import CallOutcome
 from catalog.tools import ToolId
 from server.backends.sampling import Sampler
-from server.bank import health, relaying, saving, using
+from server.bank import controlling, health, relaying, saving, using
 from server.bank.answering import answered, judged
 from server.bank.context import Context
 from server.bank.deciding import approvable_skill, approve_skill, reject_skill
@@ -31,6 +31,7 @@ from server.execution.consent import Consent
 from server.progress import ProgressListener
 from server.reports import (
     CheckReport,
+    DeletedReport,
     DoctorReport,
     EffectsReport,
     LabelsReport,
@@ -188,13 +189,13 @@ class Bank:
         """Return a skill, its head where no version is given."""
         return using.require_skill(name, version, self.context)
 
-    async def test_skill(self, name: str) -> TestReport:
-        """Run a skill's replay tests again in fresh processes."""
-        return await prove(using.require_skill(name, None, self.context), self.context)
+    async def test_skill(self, name: str, version: int | None = None) -> TestReport:
+        """Run the replay tests of a skill, its head where no version is given, in fresh processes."""
+        return await prove(using.require_skill(name, version, self.context), self.context)
 
     async def rollback(self, name: str, version: int) -> SkillReport:
         """Make an earlier version the head."""
-        return using.roll_back(name, version, self.context)
+        return controlling.roll_back(name, version, self.context)
 
     async def proposal(self, name: str, version: int | None = None) -> Skill:
         """Return a proposed skill as a person would approve it, its head where no version is given.
@@ -228,7 +229,19 @@ class Bank:
 
     async def retire(self, name: str, reason: str) -> SkillReport:
         """Take a skill out of use; it stays readable."""
-        return using.retire_skill(name, reason, self.context)
+        return controlling.retire_skill(name, reason, self.context)
+
+    async def pin(self, name: str, version: int | None = None) -> SkillReport:
+        """Put a version in use, the head where none is given, and keep it there."""
+        return controlling.pin_skill(name, version, self.context)
+
+    async def unpin(self, name: str) -> SkillReport:
+        """Let the system move a skill again."""
+        return controlling.unpin_skill(name, self.context)
+
+    async def delete(self, name: str) -> DeletedReport:
+        """Remove a skill for good."""
+        return controlling.delete_skill(name, self.context)
 
     async def find_tools(self, query: str, limit: int) -> ToolsReport:
         """Return the upstream tools that fit a query, best first."""

@@ -174,7 +174,7 @@ async def _kept_again(lesson: Lesson) -> Learned:
         return await _verified_anew(known, lesson.context)
     if known.state not in ("proposed", "shadow"):
         return Learned(known, f"{known.name} is this workflow already and is {known.state}", known.verdict)
-    if known.pins != skill.pins:
+    if known.pins != skill.pins and store.pinned(known.name) is None:
         return await _admitted(lesson, name=known.name)
     return await _proved_again(known, lesson)
 
@@ -211,11 +211,13 @@ async def _admitted(lesson: Lesson, name: str | None = None) -> Learned:
 def keep_version(judged: Skill, verdict: AdmissionVerdict, parent: Skill | None, context: Context) -> Learned:
     """Keep a judged candidate as the first or next version of its name."""
     context.store.add_version(judged, expected_head=parent.version if parent else None)
-    if parent is not None and parent.state == "active" and judged.state != "active":
+    pinned = context.store.pinned(judged.name)
+    if pinned is None and parent is not None and parent.state == "active" and judged.state != "active":
         # What is in use stays in use until its successor has earned its place.
         context.store.set_head(judged.name, parent.version, expected_head=judged.version)
     refresh_published(context)
-    return Learned(judged, verdict.reason, verdict)
+    stays = "" if pinned is None else f"; version {pinned} stays in use, to which it is pinned"
+    return Learned(judged, f"{verdict.reason}{stays}", verdict)
 
 
 async def judge_candidate(
@@ -311,15 +313,17 @@ async def _proved_again(known: Skill, lesson: Lesson) -> Learned:
 
 
 def _moved(known: Skill, verdict: AdmissionVerdict, lesson: Lesson) -> Skill:
-    """Return the kept skill in the state it has earned now; only a person moves a person's skill."""
+    """Return the kept skill in the state it has earned now; only a person moves what is theirs or pinned."""
     context = lesson.context
-    if verdict.state == known.state or (known.origin == "user" and not lesson.explicit):
+    is_held = known.origin == "user" or context.store.pinned(known.name) is not None
+    is_wanted = lesson.explicit and verdict.state == "active"
+    if verdict.state == known.state or (is_held and not is_wanted):
         return known
-    by = "person" if lesson.explicit and verdict.state == "active" else "system"
+    by = "person" if is_wanted else "system"
     if known.state == "shadow":
         reason = "came out right again"
         known = context.store.move(
-            known.name, known.version, "proposed", reason=reason, by="system", at=context.clock()
+            known.name, known.version, "proposed", reason=reason, by=by, at=context.clock()
         )
     if verdict.state != known.state:
         known = context.store.move(

@@ -22,6 +22,7 @@ from server.onboarding import Probed, probe_servers, remember_tools, try_reset_o
 from server.progress import ProgressListener, ignore_progress
 from server.reports import (
     CheckReport,
+    DeletedReport,
     DoctorReport,
     EffectsReport,
     LabelsReport,
@@ -86,12 +87,24 @@ class BankPort(Protocol):
         """Run a skill. Raises UnknownSkill."""
         ...
 
-    async def test_skill(self, name: str) -> TestReport:
+    async def test_skill(self, name: str, version: int | None = None) -> TestReport:
         """Run a skill's replay tests again. Raises UnknownSkill."""
         ...
 
     async def rollback(self, name: str, version: int) -> SkillReport:
-        """Make an earlier version the head. Raises UnknownSkill or VersionConflict."""
+        """Make an active version the head. Raises UnknownSkill, NotDecided or VersionConflict."""
+        ...
+
+    async def pin(self, name: str, version: int | None = None) -> SkillReport:
+        """Put a version in use and keep it there. Raises UnknownSkill or NotDecided."""
+        ...
+
+    async def unpin(self, name: str) -> SkillReport:
+        """Let the system move a skill again. Raises UnknownSkill or NotDecided."""
+        ...
+
+    async def delete(self, name: str) -> DeletedReport:
+        """Remove a skill for good. Raises UnknownSkill or SkillInUse."""
         ...
 
     async def proposal(self, name: str, version: int | None = None) -> Skill:

@@ -10,12 +10,13 @@ from rich.console import Console
 from rich.text import Text
 
 from server.cli.render import heading, mark, plain, table
-from server.reports import SkillReport, SkillsReport, TestReport
+from server.reports import DeletedReport, SkillReport, SkillsReport, TestReport
 from skills_store.skill import AdmissionCheck, Skill, SkillState
 from skills_store.workflow.graph import dependencies
 
 __all__ = [
     "render_checks",
+    "render_deleted",
     "render_proposed_skill",
     "render_skill",
     "render_skill_moved",
@@ -61,7 +62,18 @@ def render_skill_moved(console: Console, report: SkillReport) -> None:
             plain(report.name, "bold"),
             f" version {report.version} is ",
             (report.state, _STATE_STYLE[report.state]),
+            ", pinned" if report.pinned == report.version else "",
             plain(f": {report.reason}" if report.reason else ""),
+        ),
+        soft_wrap=True,
+    )
+
+
+def render_deleted(console: Console, report: DeletedReport) -> None:
+    """Draw what was deleted."""
+    console.print(
+        Text.assemble(
+            plain(report.name, "bold"), f" is deleted: {report.versions} versions, {report.uses} uses"
         ),
         soft_wrap=True,
     )

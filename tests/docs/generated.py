@@ -36,6 +36,7 @@ from server.execution.options import MAX_FOR_EACH, MAX_SKILL_DEPTH
 from server.models.known import KNOWN_MODELS
 from server.reports import (
     CheckReport,
+    DeletedReport,
     DoctorReport,
     EffectsReport,
     ErrorReport,
@@ -100,6 +101,9 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "skills approve": SkillReport,
     "skills reject": SkillReport,
     "skills rollback": SkillReport,
+    "skills pin": SkillReport,
+    "skills unpin": SkillReport,
+    "skills delete": DeletedReport,
     "skills retire": SkillReport,
     "skills save": SavedReport,
     "review": ReviewReport,

@@ -32,8 +32,9 @@ def test_the_commands_are_these():
         *("effects labels", "effects list", "effects set", "effects verify", "init"),
         *("inputs forget", "inputs list", "inputs set", "login", "logout"),
         *("model fetch", "model list", "model serve", "record list", "record prune", "record show", "repair"),
-        *("review", "run", "serve", "skills approve", "skills list", "skills reject", "skills retire"),
-        *("skills rollback", "skills run", "skills save", "skills show", "skills test", "solve"),
+        *("review", "run", "serve", "skills approve", "skills delete", "skills list", "skills pin"),
+        *("skills reject", "skills retire", "skills rollback", "skills run", "skills save", "skills show"),
+        *("skills test", "skills unpin", "solve"),
     ]
 
 

@@ -9,8 +9,8 @@ import pytest
 from catalog.effects import Effect
 from catalog.tools import ToolId
 from server.bank.errors import NotDecided
-from server.reports import RunReport, SkillReport, SkillsReport, TestOutcome, TestReport
-from skills_store.errors import IllegalTransition, UnknownSkill, VersionConflict
+from server.reports import DeletedReport, RunReport, SkillReport, SkillsReport, TestOutcome, TestReport
+from skills_store.errors import IllegalTransition, SkillInUse, UnknownSkill, VersionConflict
 from skills_store.skill import (
     AdmissionCheck,
     AdmissionVerdict,
@@ -156,6 +156,32 @@ def test_rollback_and_retire_pass_on_what_was_said(cli):
     ]
 
 
+def test_pin_and_unpin_pass_on_what_was_said_and_show_what_stays(cli):
+    cli.bank.answers = {"pin": MOVED.model_copy(update={"pinned": 1}), "unpin": MOVED}
+    assert cli("skills", "pin", "to_f", "1").out == "to_f version 1 is active, pinned: rolled back\n"
+    cli("skills", "pin", "to_f")
+    assert cli("skills", "unpin", "to_f", "--json").json["pinned"] is None
+    assert cli.bank.asked == [("pin", "to_f", 1), ("pin", "to_f", None), ("unpin", "to_f")]
+
+
+def test_delete_asks_on_a_terminal_and_needs_yes_elsewhere(cli, monkeypatch):
+    cli.bank.answers["delete"] = DeletedReport(name="to_f", versions=2, uses=7)
+    refused = cli("skills", "delete", "to_f", "--json")
+    assert (refused.code, refused.json["error"]["kind"]) == (3, "needs_approval")
+    cli.interactive = True
+    monkeypatch.setattr("sys.stdin", StringIO("n\ny\n"))
+    assert cli("skills", "delete", "to_f").code == 3
+    assert cli.bank.asked == []
+    assert cli("skills", "delete", "to_f").out == "to_f is deleted: 2 versions, 7 uses\n"
+    cli.interactive = False
+    assert cli("skills", "delete", "to_f", "--yes", "--json").json == {
+        "name": "to_f",
+        "versions": 2,
+        "uses": 7,
+    }
+    assert cli.bank.asked == [("delete", "to_f")] * 2
+
+
 PROPOSED = SKILL.model_copy(update={"state": "proposed", "reason": "leaves lasting effects"})
 APPROVED = SkillReport(name="to_f", version=2, state="active", reason="approved by a person")
 
@@ -231,6 +257,8 @@ def test_a_word_on_what_is_not_proposed_is_answered_before_it_is_asked_for(cli, 
         (UnknownSkill("no skill 'x'"), "unknown_skill", 2),
         (IllegalTransition("rejected is final"), "illegal_transition", 2),
         (VersionConflict("the head moved"), "version_conflict", 1),
+        (SkillInUse("x is called by y@1"), "skill_in_use", 1),
+        (NotDecided("x@1 is shadow"), "refused", 1),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
