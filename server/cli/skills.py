@@ -170,7 +170,7 @@ def retire(session: Session, *, name: str, reason: str) -> int:
 def pin(session: Session, *, name: str, version: int | None) -> int:
     """Keep VERSION of skill NAME in use, by default the one that is.
 
-    Until `skills unpin` the system neither puts another version in its place nor moves its state,
+    Until it is unpinned the system neither puts another version in its place nor moves its state,
     except that a changed tool makes it stale.
 
     \b
@@ -199,7 +199,7 @@ def unpin(session: Session, *, name: str) -> int:
 def delete(session: Session, *, name: str, yes: bool) -> int:
     """Remove skill NAME for good: every version with its tests, its history and its uses.
 
-    Nothing of it can be read afterwards; `skills retire` takes it out of use and keeps it. A skill
+    Nothing of it can be read afterwards; retiring takes it out of use and keeps it. A skill
     that another one calls is not deleted. On a terminal it asks once; elsewhere it needs --yes.
 
     \b
