@@ -74,10 +74,13 @@ async def revise(name: str, document: object, context: Context) -> SavedReport:
         raise NotSaved("; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in faults))
     skill = _revised(known, workflow, context)
     lesson = Lesson((Compiled(skill),), explicit=True, examples=(), snapshot=snapshot, context=context)
-    judged, verdict = await judge_candidate(lesson, None, known)
-    kept = keep_version(judged, verdict, known, context)
+    judged = await judge_candidate(lesson, None, known)
+    kept = keep_version(judged, known, context)
     return SavedReport(
-        skill=skill_report(judged, context), reason=kept.reason, calls=len(workflow.nodes), verdict=verdict
+        skill=skill_report(judged.skill, context),
+        reason=kept.reason,
+        calls=len(workflow.nodes),
+        verdict=judged.verdict,
     )
 
 

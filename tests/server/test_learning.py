@@ -375,38 +375,68 @@ class TestSecrets:
         assert "secret" in report.skill_reason
 
 
-async def test_of_two_that_save_one_name_at_once_one_wins_and_the_other_is_told(
-    open_desk, adding, tmp_path, node, document
-):
-    other = document(
-        node("product", "calculator/multiply", {"a": "$inputs.a", "b": "$inputs.b"}),
-        outputs={"sum": "$nodes.product.output#/result"},
-        inputs={"a": {"type": "number"}, "b": {"type": "number"}},
-    )
-    rival = open_sqlite_store(tmp_path / "store.db")
-    async with open_desk() as desk:
-        saved = await save(desk, adding, name="mine")
+class Racing:
+    """The store of a process that is overtaken between judging and adding."""
 
-        class Racing:
-            """The store of a process that is overtaken between judging and adding."""
+    def __init__(self, store, rival, **changes):
+        self._store, self._rival, self._changes = store, rival, changes
+        self.conflicts = 0
 
-            def __getattr__(self, name):
-                return getattr(desk.store, name)
+    def __getattr__(self, name):
+        return getattr(self._store, name)
 
-            def add_version(self, skill, *, expected_head):
-                rival.add_version(
-                    skill.model_copy(update={"description": "the rival's"}), expected_head=expected_head
-                )
-                desk.store.add_version(skill, expected_head=expected_head)
+    def add_version(self, skill, *, expected_head, if_new=False):
+        if not self.conflicts:
+            self._rival.add_version(skill.model_copy(update=self._changes), expected_head=expected_head)
+        self.conflicts += 1
+        self._store.add_version(skill, expected_head=expected_head, if_new=if_new)
 
-        async with open_desk(store=Racing()) as overtaken:
-            report = await save(overtaken, other, name="contested", inputs={"a": 5, "b": 1})
-        (contested,) = desk.store.versions("contested")
-    rival.close()
-    assert saved.skill_state == "active"
-    assert (report.status, report.skill) == ("verified", None)
-    assert "somebody else saved contested meanwhile" in report.skill_reason
-    assert contested.description == "the rival's"
+
+class TestTwoAtOnce:
+    @pytest.fixture
+    def rival(self, tmp_path):
+        store = open_sqlite_store(tmp_path / "store.db")
+        yield store
+        store.close()
+
+    async def test_of_two_that_save_one_name_one_wins_and_the_other_is_told(self, open_desk, adding, rival):
+        async with open_desk() as desk:
+            racing = Racing(desk.store, rival, description="the rival's", content_hash="sha256:other")
+            async with open_desk(store=racing) as overtaken:
+                report = await save(overtaken, adding, name="contested")
+            (contested,) = desk.store.versions("contested")
+        assert (report.status, report.skill) == ("verified", None)
+        assert "somebody else saved contested meanwhile" in report.skill_reason
+        assert contested.description == "the rival's"
+
+    @pytest.mark.parametrize("name", ["contested", "another"], ids=["same-name", "another-name"])
+    async def test_of_two_that_save_one_workflow_one_skill_is_left(self, open_desk, adding, rival, name):
+        async with open_desk() as desk:
+            racing = Racing(desk.store, rival, name=name)
+            async with open_desk(store=racing) as overtaken:
+                report = await save(overtaken, adding, name="contested")
+            assert [(skill.name, skill.version) for skill in desk.store.heads()] == [(name, 1)]
+        assert (report.skill, racing.conflicts) == (name, 1)
+        assert f"{name} is this workflow already and is active" in report.skill_reason
+
+    async def test_of_two_that_learn_one_workflow_from_runs_the_second_is_a_proof_of_the_first(
+        self, open_desk, rival
+    ):
+        async with open_desk() as desk:
+            racing = Racing(desk.store, rival)
+            first = await self.proposed(desk)
+            desk.store.delete(first.name)
+            racing._changes = {"provenance": first.provenance, "tests": first.tests}
+            async with open_desk(store=racing) as overtaken:
+                report = await overtaken.bank.solve(HASH_B, SolveRequest(checks=DIGEST))
+            (kept,) = desk.store.heads()
+        assert (report.skill, report.skill_state, kept.version) == (first.name, "active", 1)
+        assert "2 distinct verified runs" in report.skill_reason
+
+    async def proposed(self, desk):
+        await desk.bank.solve(HASH_A, SolveRequest(checks=DIGEST))
+        (skill,) = desk.store.heads()
+        return skill
 
 
 async def test_a_memory_store_learns_as_well(open_desk, adding):
