@@ -26,6 +26,7 @@ from server.bank.reviewing import review_queue, revise
 from server.bank.routing import no_direct_skill, run_directly
 from server.bank.running import check_document, run_document
 from server.bank.solving import solve_task
+from server.bank.standing import show_skill
 from server.bank.traces import report_outcome
 from server.execution.consent import Consent
 from server.progress import ProgressListener
@@ -43,6 +44,7 @@ from server.reports import (
     SavedReport,
     ServerReport,
     ServerTool,
+    ShownSkill,
     SkillReport,
     SkillsReport,
     TestReport,
@@ -185,9 +187,9 @@ class Bank:
         """Return a skill, its head where no version is given."""
         return using.require_skill(name, version, self.context)
 
-    async def show_skill(self, name: str, version: int | None = None) -> Skill:
-        """Return a skill, its head where no version is given."""
-        return using.require_skill(name, version, self.context)
+    async def show_skill(self, name: str, version: int | None = None) -> ShownSkill:
+        """Return a skill, its head where no version is given, with how it stands."""
+        return show_skill(name, version, self.context)
 
     async def test_skill(self, name: str, version: int | None = None) -> TestReport:
         """Run the replay tests of a skill, its head where no version is given, in fresh processes."""

@@ -32,6 +32,7 @@ from server.reports import (
     ReviewReport,
     RunReport,
     SavedReport,
+    ShownSkill,
     SkillReport,
     SkillsReport,
     TestReport,
@@ -77,8 +78,8 @@ class BankPort(Protocol):
         """Return every skill's head, ordered by name."""
         ...
 
-    async def show_skill(self, name: str, version: int | None = None) -> Skill:
-        """Return a skill, its head where no version is given. Raises UnknownSkill."""
+    async def show_skill(self, name: str, version: int | None = None) -> ShownSkill:
+        """Return a skill with how it stands, its head where no version is given. Raises UnknownSkill."""
         ...
 
     async def run_skill(

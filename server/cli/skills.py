@@ -45,7 +45,7 @@ def list_skills(session: Session) -> int:
 @click.option("--version", type=click.IntRange(min=1), help="Which version. Default: the one in use.")
 @session_command
 def show(session: Session, *, name: str, version: int | None) -> int:
-    """Show skill NAME: state and reason, signature, graph, evidence, tests and pinned tools."""
+    """Show skill NAME: why it is in its state, on what evidence, what it needs, cost and saved."""
     report = session.with_bank(lambda bank: bank.show_skill(name, version))
     session.show(report, render_skill)
     return 0

@@ -48,6 +48,7 @@ from server.reports import (
     ReviewReport,
     RunReport,
     SavedReport,
+    ShownSkill,
     SkillReport,
     SkillsReport,
     TestReport,
@@ -56,7 +57,6 @@ from server.reports import (
 from server.requests import Budget
 from server.surface.builtin_tools import BUILTIN_TOOLS
 from skills_store.lifecycle import STATES, TRANSITIONS
-from skills_store.skill import Skill
 from skills_store.trace import Status
 from skills_store.workflow.edits import EditParameter, InsertNode, RemoveNode, Reorder, SwapTool
 from skills_store.workflow.faults import Fault, TimeoutFault, ToolError
@@ -95,7 +95,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "repair": RepairReport,
     "solve": RepairReport,
     "skills list": SkillsReport,
-    "skills show": Skill,
+    "skills show": ShownSkill,
     "skills run": RunReport,
     "skills test": TestReport,
     "skills approve": SkillReport,
