@@ -186,7 +186,10 @@ class SqliteStore:
                 " WHERE skill = ? ORDER BY id DESC LIMIT ?",
                 (name, limit),
             ).fetchall()
-        return [Use(*of[:3], bool(of[3]), bool(of[4]), *of[5:]) for of in rows]
+        return [
+            Use(skill, version, route, bool(succeeded), bool(world_fault), at, trace)
+            for skill, version, route, succeeded, world_fault, at, trace in rows
+        ]
 
     def published(self) -> tuple[str, ...]:
         with self._file.read() as connection:

@@ -29,7 +29,16 @@ from skills_store.errors import VersionConflict
 from skills_store.skill import AdmissionVerdict, ReplayTest, Skill, SkillState
 from skills_store.workflow.model import Workflow
 
-__all__ = ["Judged", "Learned", "Lesson", "check_name", "judge_candidate", "keep_version", "learn"]
+__all__ = [
+    "Judged",
+    "Learned",
+    "Lesson",
+    "check_name",
+    "holds_secret",
+    "judge_candidate",
+    "keep_version",
+    "learn",
+]
 
 _LONGEST_NAME = 40
 _TRACES_READ = 200
@@ -127,8 +136,7 @@ async def learn(
         readings = compile_skill(run, wished, around, explicit=explicit)
     except NotCompilable as error:
         return Learned(None, f"not compilable: {error}")
-    documents = [cast("JsonValue", compiled.skill.model_dump(mode="json")) for compiled in readings]
-    if any(context.redact(document) != document for document in documents):
+    if any(holds_secret(compiled.skill, context) for compiled in readings):
         return Learned(None, "not compilable: it holds a secret, which belongs into a server's environment")
     has_border = explicit and bool(declared_inputs(run.workflow))
     lesson = Lesson(readings, explicit, examples, snapshot, context, has_border=has_border)
@@ -153,6 +161,12 @@ def _known(lesson: Lesson) -> list[Compiled]:
     """Return the readings whose workflow the store has."""
     store = lesson.context.store
     return [c for c in lesson.readings if store.by_content_hash(c.skill.content_hash) is not None]
+
+
+def holds_secret(skill: Skill, context: Context) -> bool:
+    """Return whether a secret stands anywhere in a skill, which then must not be kept."""
+    document = cast("JsonValue", skill.model_dump(mode="json"))
+    return context.redact(document) != document
 
 
 def _mode(workflow: Workflow, context: Context) -> Learning:
