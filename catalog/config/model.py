@@ -186,7 +186,7 @@ class Config:
 
     def learning_of(self, servers: Iterable[str]) -> Learning:
         """Return the mode for what is learned over some servers: the strictest of theirs."""
-        modes = {self.learning_by_server.get(server, self.learning) for server in servers}
+        modes: set[Learning] = {self.learning_by_server.get(server, self.learning) for server in servers}
         return next((mode for mode in STRICTEST if mode in modes), self.learning)
 
     @property

@@ -83,7 +83,8 @@ def render_deleted(console: Console, report: DeletedReport) -> None:
     """Draw what was deleted."""
     console.print(
         Text.assemble(
-            plain(report.name, "bold"), f" is deleted: {report.versions} versions, {report.uses} uses"
+            plain(report.name, "bold"),
+            f" is deleted: {_counted(report.versions, 'version')}, {_counted(report.uses, 'use')}",
         ),
         soft_wrap=True,
     )
@@ -260,14 +261,18 @@ def _render_costs(console: Console, standing: Standing) -> None:
     likely = f" (likely at least {use.likely_at_least:.0%})" if use.uses > use.world_faults else ""
     cost = "" if use.cost is None else f"; {_told(use.cost)}"
     console.print(f"  {use.successes} of {use.uses} uses right{likely}{world}{cost}", soft_wrap=True)
+    saved = _counted(use.round_trips_saved, "round trip")
     console.print(
-        f"  saved {use.round_trips_saved} round trips of a client; not known: {', '.join(use.not_known)}",
+        f"  saved a client {saved}; not known: {', '.join(use.not_known)}",
         soft_wrap=True,
     )
 
 
 def _told(cost: RunCost) -> str:
     each = f", {cost.median:.2f} s each" if cost.runs > 1 else ""
-    return (
-        f"{cost.runs} {'run' if cost.runs == 1 else 'runs'}: {cost.calls} calls, {cost.seconds:.1f} s{each}"
-    )
+    runs, calls = _counted(cost.runs, "run"), _counted(cost.calls, "call")
+    return f"{runs}: {calls}, {cost.seconds:.1f} s{each}"
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -170,7 +170,7 @@ def test_skills_show_fits_a_skill_on_one_screen(cli):
         "\nCost and use\n  learned from 1 run: 2 calls, 0.5 s; judged in 0.0 s\n"
         "  3 of 5 uses right (likely at least 30%), 1 stopped by the world"
         "; 2 runs: 4 calls, 1.0 s, 0.50 s each\n"
-        "  saved 3 round trips of a client; not known: tokens saved, planning time saved\n"
+        "  saved a client 3 round trips; not known: tokens saved, planning time saved\n"
     )
     shown = cli("skills", "show", "to_f", "--json").json
     assert shown == {**SKILL.model_dump(mode="json"), "standing": SHOWN.standing.model_dump(mode="json")}
