@@ -186,8 +186,8 @@ class Config:
 
     def learning_of(self, servers: Iterable[str]) -> Learning:
         """Return the mode for what is learned over some servers: the strictest of theirs."""
-        modes: set[Learning] = {self.learning_by_server.get(server, self.learning) for server in servers}
-        return next((mode for mode in STRICTEST if mode in modes), self.learning)
+        modes = [self.learning_by_server.get(server, self.learning) for server in servers]
+        return STRICTEST[min(STRICTEST.index(mode) for mode in modes or [self.learning])]
 
     @property
     def problems(self) -> tuple[str, ...]:

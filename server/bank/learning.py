@@ -369,7 +369,9 @@ async def _proved_again(known: Skill, lesson: Lesson) -> Learned:
         replayer(lesson.snapshot, context, known),
     )
     verdict = judge_admission(gathered.evidence)
-    return Learned(_moved(known, verdict, lesson), verdict.reason, verdict)
+    now = _moved(known, verdict, lesson)
+    stays = "" if now.state == verdict.state else f"; it stays {now.state}: only a person moves it"
+    return Learned(now, f"{verdict.reason}{stays}", verdict)
 
 
 def _moved(known: Skill, verdict: AdmissionVerdict, lesson: Lesson) -> Skill:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.testing import ScriptedTool
+from catalog.effects import Effect
+from catalog.testing import ScriptedServer, ScriptedTool
 from catalog.tools import ToolId
 from server.bank.errors import NotDecided
+from server.bank.learning import learn
+from server.bank.repairing import repair_document
 from server.requests import RepairRequest, SaveRequest, SolveRequest
 from server.verification import Checks
 from skills_store.errors import SkillInUse, UnknownSkill
@@ -36,6 +39,14 @@ def computing(node, document):
 async def saved(desk, document, name="adds", **inputs):
     request = RepairRequest(inputs=inputs or {"a": 3, "b": 2}, save=name)
     return await desk.bank.repair(document, request)
+
+
+async def learned(desk, document, a, b):
+    """Return what the bank learns by itself from one verified run."""
+    checks = Checks((f"output.result == `{a + b}`",))
+    request = RepairRequest(task=f"compute {a} and {b}", inputs={"a": a, "b": b}, checks=checks)
+    repaired = await repair_document(document, request, desk.context)
+    return await learn(repaired.run, desk.context, name=None)
 
 
 class TestRollback:
@@ -179,6 +190,22 @@ class TestWhatAPersonWrote:
             assert desk.store.version("mine", skill.version) == skill
             assert desk.store.head("mine") == skill
         assert (skill.origin, skill.state) == ("user", "proposed")
+
+    @pytest.mark.parametrize("tool", ["add", "plus"], ids=["its-own-workflow", "one-that-does-the-same"])
+    async def test_is_not_moved_by_a_run_that_proves_it_again(self, open_desk, computing, tool):
+        schema = {"type": "object", "properties": NUMBERS, "required": ["a", "b"]}
+        tools = [ScriptedTool(n, lambda x: {"result": x["a"] + x["b"]}, schema) for n in ("add", "plus")]
+        effects = {"calculator": {"*": Effect.PURE}}
+        async with open_desk({"calculator": ScriptedServer(tools)}, effects=effects) as desk:
+            await learned(desk, computing(), 3, 2)
+            (proposed,) = desk.store.heads()
+            desk.store.delete(proposed.name)
+            desk.store.add_version(proposed.model_copy(update={"origin": "user"}), expected_head=None)
+            again = await learned(desk, computing(tool), 8, 5)
+            (head,) = desk.store.heads()
+        assert (head.origin, head.state, head.version) == ("user", "proposed", 1)
+        assert (again.skill, again.verdict.state) == (head, "active")
+        assert again.reason.endswith("; it stays proposed: only a person moves it")
 
     async def test_is_not_set_aside_when_it_is_shown_to_be_wrong(self, open_desk, computing):
         async with open_desk() as desk:
