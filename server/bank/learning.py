@@ -234,6 +234,8 @@ async def _with_its_family(lesson: Lesson) -> Learned | None:
         return await _proved_again(found.known, lesson.read_as(lesson.readings[found.reading]))
     context, known = lesson.context, found.known
     skill = widened_skill(found, lesson.snapshot, context.clock())
+    if (there := context.store.by_content_hash(skill.content_hash)) is not None:
+        return Learned(there, f"{there.name}@{there.version} has this workflow and is not the version in use")
     wider = replace(lesson, readings=(Compiled(skill),), traces=2)
     judged = await judge_candidate(wider, known.name, known)
     if judged.verdict.state == "shadow":

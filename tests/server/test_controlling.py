@@ -44,7 +44,11 @@ async def saved(desk, document, name="adds", **inputs):
 async def learned(desk, document, a, b):
     """Return what the bank learns by itself from one verified run."""
     checks = Checks((f"output.result == `{a + b}`",))
-    request = RepairRequest(task=f"compute {a} and {b}", inputs={"a": a, "b": b}, checks=checks)
+    inputs = {
+        name: value for name, value in {"a": a, "b": b}.items() if name in document["inputs"]["properties"]
+    }
+    task = f"compute with {' and '.join(map(str, inputs.values()))}"
+    request = RepairRequest(task=task, inputs=inputs, checks=checks)
     repaired = await repair_document(document, request, desk.context)
     return await learn(repaired.run, desk.context, name=None)
 
@@ -64,6 +68,26 @@ class TestRollback:
             await saved(desk, computing())
             with pytest.raises(NotDecided, match=r"`skillbank skills approve adds --version 1`"):
                 await desk.bank.rollback("adds", 1)
+
+    async def test_is_not_undone_by_the_next_run_of_the_family(self, open_desk, node, document):
+        def with_a_constant(b):
+            return document(
+                node("n", "calculator/add", {"a": "$inputs.a", "b": b}),
+                outputs={"result": "$nodes.n.output#/result"},
+                inputs={"a": {"type": "number"}},
+            )
+
+        async with open_desk() as desk:
+            await saved(desk, with_a_constant(10), a=3)
+            wider = await learned(desk, with_a_constant(20), a=4, b=20)
+            await desk.bank.rollback("adds", 1)
+            again = await learned(desk, with_a_constant(30), a=5, b=30)
+            assert [(s.name, s.version) for s in desk.store.heads()] == [("adds", 1)]
+            await desk.bank.pin("adds")
+            await learned(desk, with_a_constant(40), a=6, b=40)
+            assert len(desk.store.versions("adds")) == 2
+        assert (wider.skill.version, [*wider.skill.workflow.inputs["properties"]]) == (2, ["a", "b"])
+        assert again.reason == "adds@2 has this workflow and is not the version in use"
 
 
 class TestPin:
