@@ -18,7 +18,7 @@ from catalog.effects import Effect
 from catalog.similarity import words
 from catalog.tools import Tool, ToolId
 
-__all__ = ["Label", "LabelTable", "is_directing", "labels_of"]
+__all__ = ["Label", "LabelTable", "explained_labels", "is_directing", "labels_of"]
 
 
 class Label(StrEnum):
@@ -65,7 +65,7 @@ class LabelTable:
         default_factory=dict[str, Mapping[str, frozenset[Label]]]
     )
     granted: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """For a source `SERVER/TOOL`: patterns of sinks that its data may go to."""
+    """For a source `SERVER/TOOL`, which may be a pattern: patterns of sinks that its data may go to."""
 
     def set_for(self, tool: ToolId) -> frozenset[Label] | None:
         """Return the labels an operator set, None where none did."""
@@ -77,7 +77,10 @@ class LabelTable:
 
     def grants(self, source: ToolId, sink: ToolId) -> bool:
         """Return whether data of a source may go to a sink."""
-        return any(fnmatchcase(str(sink), pattern) for pattern in self.granted.get(str(source), ()))
+        return any(
+            fnmatchcase(str(source), giver) and any(fnmatchcase(str(sink), pattern) for pattern in sinks)
+            for giver, sinks in self.granted.items()
+        )
 
 
 def labels_of(tool: Tool, effect: Effect, table: LabelTable | None = None) -> frozenset[Label]:
@@ -88,23 +91,32 @@ def labels_of(tool: Tool, effect: Effect, table: LabelTable | None = None) -> fr
         effect: its confirmed class.
         table: the operator's labels.
     """
+    return frozenset(explained_labels(tool, effect, table))
+
+
+def explained_labels(tool: Tool, effect: Effect, table: LabelTable | None = None) -> Mapping[Label, str]:
+    """Return a tool's labels, each with what it follows from."""
     if table is not None and (given := table.set_for(tool.id)) is not None:
-        return given
+        return {label: "configured" for label in Label if label in given}
     named = frozenset(words(tool.id.tool))
     said = (
         named | frozenset(words(f"{tool.title or ''} {tool.description[:400]}")) | frozenset(_arguments(tool))
     )
     is_open = tool.annotations.open_world
-    found: set[Label] = set()
-    if effect is not Effect.PURE and is_open is not True and said & _PRIVATE:
-        found.add(Label.PRIVATE)
-    if effect is not Effect.PURE and is_open is not False and (is_open is True or said & _STRANGERS):
-        found.add(Label.UNTRUSTED)
-    if _may_send(tool, effect, named):
-        found.add(Label.PUBLIC_SINK)
+    found: dict[Label, str] = {}
+    if effect is not Effect.PURE and is_open is not True and (private := said & _PRIVATE):
+        found[Label.PRIVATE] = _spoken(private)
+    if effect is not Effect.PURE and is_open is not False and (is_open or said & _STRANGERS):
+        found[Label.UNTRUSTED] = "says that its world is open" if is_open else _spoken(said & _STRANGERS)
+    if why := _may_send(tool, effect, named):
+        found[Label.PUBLIC_SINK] = why
     if not effect.is_free and tool.annotations.destructive is not False:
-        found.add(Label.DESTRUCTIVE)
-    return frozenset(found)
+        found[Label.DESTRUCTIVE] = f"its class is {effect.value}, and it does not say that nothing is lost"
+    return found
+
+
+def _spoken(found: frozenset[str]) -> str:
+    return f"it speaks of {', '.join(sorted(found)[:3])}"
 
 
 def is_directing(argument: str) -> bool:
@@ -112,11 +124,15 @@ def is_directing(argument: str) -> bool:
     return bool(_DIRECTING & frozenset(words(argument)))
 
 
-def _may_send(tool: Tool, effect: Effect, named: frozenset[str]) -> bool:
+def _may_send(tool: Tool, effect: Effect, named: frozenset[str]) -> str:
+    """Return why a tool may send data away, empty when nothing speaks for it."""
     if effect is Effect.PURE or tool.annotations.open_world is False:
-        return False
-    asks_an_address = bool(frozenset(_arguments(tool)) & {"url", "uri", "webhook", "host", "endpoint"})
-    return asks_an_address or (not effect.is_free and bool(named & _SENDING))
+        return ""
+    if asked := frozenset(_arguments(tool)) & {"url", "uri", "webhook", "host", "endpoint"}:
+        return f"it takes {', '.join(sorted(asked))}"
+    if not effect.is_free and (sending := named & _SENDING):
+        return f"its name says {', '.join(sorted(sending))}"
+    return ""
 
 
 def _arguments(tool: Tool) -> list[str]:

@@ -10,10 +10,12 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from catalog.effects import Effect, Reset
+from catalog.labels import Label
 from catalog.search import SearchMethod
 from catalog.tools import ToolId
 from server.planning.escalation import Level, LevelReport
-from skills_store.skill import AdmissionCheck, AdmissionVerdict, SkillState
+from skills_store.lifecycle import Actor
+from skills_store.skill import AdmissionCheck, AdmissionVerdict, Skill, SkillState
 from skills_store.trace import Status, Step, Verification
 from skills_store.workflow.edits import Edit
 from skills_store.workflow.faults import Fault
@@ -23,11 +25,15 @@ __all__ = [
     "CallTrouble",
     "CandidateRecord",
     "CheckReport",
+    "DeletedReport",
     "DoctorReport",
     "EffectsReport",
     "ErrorReport",
     "ForgottenReport",
     "JudgeReport",
+    "LabelsReport",
+    "MoveReport",
+    "NeededTool",
     "NotRepeated",
     "RecordedCallReport",
     "RecordingReport",
@@ -36,16 +42,21 @@ __all__ = [
     "ReviewItem",
     "ReviewReport",
     "Route",
+    "RunCost",
     "RunReport",
     "SavedReport",
     "ServerReport",
     "ServerTool",
+    "ShownSkill",
     "SkillReport",
     "SkillsReport",
+    "Standing",
     "TestReport",
     "ToolEffect",
     "ToolHit",
+    "ToolLabels",
     "ToolsReport",
+    "UseReport",
     "exit_code",
 ]
 
@@ -213,6 +224,8 @@ class SkillReport(_Report):
     outputs: tuple[str, ...] = ()
     uses: int = 0
     successes: int = 0
+    pinned: int | None = None
+    """The version that a person pinned it to, None when it is free."""
     score: float | None = None
     """Retrieval score in [0, 1], None in a plain listing."""
     reasons: tuple[str, ...] = ()
@@ -238,6 +251,93 @@ class SavedReport(_Report):
     calls: int
     """Successful calls that it was compiled from."""
     verdict: AdmissionVerdict | None = None
+
+
+class MoveReport(_Report):
+    """One move of a skill version from state to state."""
+
+    before: SkillState | None
+    """None when the version was added."""
+    after: SkillState
+    by: Actor
+    reason: str
+    at: float
+    """Unix seconds."""
+
+
+class NeededTool(_Report):
+    """A tool that a skill calls."""
+
+    server: str
+    tool: str
+    effect: Effect
+    """Its class now."""
+    configured: bool
+    """Whether its server is."""
+    holds: bool | None
+    """Whether it is as it was when the skill was verified; None: its server never listed its tools."""
+
+
+class RunCost(_Report):
+    """What runs cost of which a trace is kept."""
+
+    runs: int
+    calls: int
+    seconds: float
+    median: float
+    """Seconds of the middle one."""
+
+
+class UseReport(_Report):
+    """How a skill did in use, over all its versions."""
+
+    uses: int
+    successes: int
+    world_faults: int
+    """Failures that the world is to blame for."""
+    likely_at_least: float
+    """Lower end of the 95 % interval of its success rate, 0 without evidence."""
+    cost: RunCost | None
+    """None when no trace of a use is kept."""
+    round_trips_saved: int
+    """Calls that a client had to make one by one otherwise, over the kept uses that came out right."""
+    not_known: tuple[str, ...] = ("tokens saved", "planning time saved")
+    """What cannot be told: no trace holds what planning the same would have cost."""
+
+
+class Standing(_Report):
+    """How a skill version stands."""
+
+    in_use: int
+    """The version in use."""
+    pinned: int | None
+    """The version a person pinned it to, None when it is free."""
+    published: bool
+    """Whether clients see the version in use as a tool."""
+    moves: tuple[MoveReport, ...]
+    """The latest moves of this version, the oldest first."""
+    tools: tuple[NeededTool, ...]
+    skills: tuple[str, ...] = ()
+    """Skills it calls, as `name@version`."""
+    learned: RunCost | None
+    """What the runs it was made from cost, None when no trace of them is kept."""
+    admission_seconds: float
+    """What replaying it took when it was judged."""
+    use: UseReport
+
+
+class ShownSkill(Skill):
+    """Answer of `skills show`: a skill version with how it stands."""
+
+    standing: Standing
+
+
+class DeletedReport(_Report):
+    """Answer of `skills delete`: what is gone for good."""
+
+    name: str
+    versions: int
+    uses: int
 
 
 class RecordedCallReport(_Report):
@@ -433,6 +533,23 @@ class EffectsReport(_Report):
     reset: dict[str, Reset] = Field(default_factory=dict[str, Reset])
     reset_checks: dict[str, str] = Field(default_factory=dict[str, str])
     """By server: what came of the last trial of its reset mode, in a sentence."""
+
+
+class ToolLabels(_Report):
+    """What one tool does with information."""
+
+    server: str
+    tool: str
+    labels: dict[Label, str]
+    """Each with what it follows from; empty: no flow to or from it is looked at."""
+
+
+class LabelsReport(_Report):
+    """Answer of `effects labels`, ordered by server and tool."""
+
+    tools: tuple[ToolLabels, ...]
+    flows: dict[str, tuple[str, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
+    """Granted flows: for a source, the sinks its data may go to."""
 
 
 class ToolHit(_Report):

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from catalog.canonical import JsonValue
+from catalog.similarity import words
 from skills_store.evidence import Evidence, UsedTool, VariedRun
 from skills_store.skill import AdmissionCheck, AdmissionVerdict, Skill, SkillState
 from skills_store.workflow.graph import needed, output_nodes
@@ -30,6 +31,15 @@ MINIMUM_VARIED_RUNS = 2
 MINIMUM_TRACES = 2
 
 Gate = Literal["duplicate", "interface", "function", "safety", "trivial"]
+
+_AMOUNTS = frozenset({"result", "item", "row", "hit", "entry", "depth", "token", "count", "size"})
+_MANNERS = frozenset(
+    {
+        *("limit", "timeout", "page", "verbose", "verbosity"),
+        *("debug", "pretty", "indent", "format", "precision", "decimal"),
+    }
+)
+"""Words in the name of an input that says how an answer is given, not what about."""
 
 _FROM_WORST: tuple[SkillState, ...] = ("shadow", "context_only", "proposed")
 
@@ -72,6 +82,8 @@ def judge_admission(evidence: Evidence) -> AdmissionVerdict:
         *_trivial(evidence),
     )
     state, reason = _decided(findings) or _awaited(evidence)
+    if evidence.equals is not None:
+        reason = f"{reason}; it does what {evidence.equals} does"
     if evidence.skill.origin == "user" and state != "active":
         state = "proposed"
     return AdmissionVerdict(state=state, reason=reason, checks=tuple(f.to_check() for f in findings))
@@ -115,7 +127,8 @@ def _approval(skill: Skill) -> str:
 def _duplicate(evidence: Evidence) -> Iterable[_Finding]:
     """Paper: FlowEvo (dedup key): entry point and hash of the normalised body.
 
-    Differs: the content hash of the workflow, which leaves names and prose out.
+    Differs: the content hash of the workflow, which leaves names and prose out; a skill that only
+        behaves the same is another proof of the kept one, or kept where a person asks for it.
     """
     twin = evidence.duplicate_of
     content_hash = evidence.skill.content_hash
@@ -123,6 +136,9 @@ def _duplicate(evidence: Evidence) -> Iterable[_Finding]:
         yield _Finding("new", "duplicate", "active", "no skill has this workflow", content_hash)
     else:
         yield _Finding("new", "duplicate", "shadow", f"the skill {twin} has this workflow", content_hash)
+    equals = evidence.equals
+    said = "no other skill is known to do the same" if equals is None else f"it does what {equals} does"
+    yield _Finding("behaviour", "duplicate", "active", said, equals)
 
 
 def _interface(evidence: Evidence) -> Iterable[_Finding]:
@@ -203,8 +219,9 @@ def _replayed(evidence: Evidence) -> _Finding:
 def _varied(evidence: Evidence, names: Sequence[str]) -> _Finding:
     """Paper: FlowEvo (gate 2, `same_family_perturbation_replay`): metamorphic variants by pattern.
 
-    Differs: variants come from the input schema; that there are none makes the skill wait and
-        names the inputs; that fewer than two work makes it guidance only.
+    Differs: variants come from the input schema and from what was seen; that there are none that
+        are known to be valid makes the skill wait and names the inputs; that fewer than two work
+        makes it guidance only.
     """
     runs = evidence.varied
     inputs: JsonValue = [_shown(run) for run in runs]
@@ -221,9 +238,12 @@ def _varied(evidence: Evidence, names: Sequence[str]) -> _Finding:
         return finding("active", f"{len(good)} of {len(runs)} runs on other inputs succeeded")
     if costly := _costly(evidence.tools):
         return finding("proposed", f"cannot be tried on other inputs: {_listed(costly)} may not run again")
-    if len(runs) < MINIMUM_VARIED_RUNS:
-        return finding("proposed", f"no {MINIMUM_VARIED_RUNS} other valid values for {', '.join(names)}")
-    failed = "; ".join(f"failed on {_on(run)}: {run.detail}" for run in runs if not run.succeeded)
+    failures = [run for run in runs if not run.succeeded]
+    failed = "; ".join(f"failed on {_on(run)}: {run.detail}" for run in failures)
+    if len(runs) < MINIMUM_VARIED_RUNS or not any(run.known_valid for run in failures):
+        missing = [name for name in names if not any(name in run.changed for run in good)] or names
+        why = f"no {MINIMUM_VARIED_RUNS} other valid values for {', '.join(missing)}"
+        return finding("proposed", f"{why}; made up ones {failed}" if failed else why)
     return finding("context_only", f"works on {len(good)} of {len(runs)} other inputs: {failed}")
 
 
@@ -235,9 +255,17 @@ def _reached(evidence: Evidence, names: Sequence[str]) -> _Finding:
     """
     good = [run for run in evidence.varied if run.is_good]
     unread = sorted(set(names) - _read_inputs(evidence.skill.workflow))
-    idle = [name for name in names if name not in unread and _moves_something(name, good) is False]
+    still = [name for name in names if name not in unread and _moves_something(name, good) is False]
+    excused = {name: why for name in still if (why := _excuse(name, evidence.skill, good))}
+    idle = [name for name in still if name not in excused]
     untried = [name for name in names if name not in unread and _moves_something(name, good) is None]
-    inputs: JsonValue = {"inputs": list(names), "unread": [*unread], "idle": [*idle], "untried": [*untried]}
+    inputs: JsonValue = {
+        "inputs": list(names),
+        "unread": [*unread],
+        "idle": [*idle],
+        "excused": [*excused],
+        "untried": [*untried],
+    }
     if unread or idle:
         problems = [f"nothing reads the input {name}" for name in unread]
         problems += [f"the input {name} moves no output" for name in idle]
@@ -246,7 +274,23 @@ def _reached(evidence: Evidence, names: Sequence[str]) -> _Finding:
         detail = f"no successful run on another value of {', '.join(untried)}"
         return _Finding("inputs_reach_outputs", "function", "proposed", detail, inputs)
     detail = "every input moves an output" if names else "it has no inputs"
+    if excused:
+        detail += f", apart from {'; '.join(f'{name}: {why}' for name, why in excused.items())}"
     return _Finding("inputs_reach_outputs", "function", "active", detail, inputs)
+
+
+def _excuse(name: str, skill: Skill, runs: Sequence[VariedRun]) -> str:
+    """Return why an input need not move an output that was tried and did not, empty when nothing says so."""
+    said = frozenset(words(name))
+    if said & _MANNERS or ("max" in said and said & _AMOUNTS):
+        return "it says how much is given, how, or how long it may take"
+    properties = skill.signature.input_schema.get("properties")
+    schema = properties.get(name) if isinstance(properties, dict) else None
+    options = schema.get("enum") if isinstance(schema, dict) else None
+    values = [test.inputs.get(name) for test in skill.tests] + [run.inputs.get(name) for run in runs]
+    if isinstance(options, list) and all(option in values for option in options):
+        return f"all {len(options)} values of its enum were tried and agree"
+    return ""
 
 
 def _moves_something(name: str, runs: Sequence[VariedRun]) -> bool | None:

@@ -5,6 +5,7 @@ StoreError
 ├── VersionConflict       the head moved between read and write
 ├── IllegalTransition     the lifecycle table has no such move
 ├── UnknownSkill          no skill or version of that name
+├── SkillInUse            another skill calls it
 └── StoreUnusable         the file cannot be opened: corrupt, locked out, or from a newer version
 """
 
@@ -47,6 +48,10 @@ class IllegalTransition(StoreError):  # noqa: N818
 
 class UnknownSkill(StoreError):  # noqa: N818
     """No skill, or no version of it, has that name."""
+
+
+class SkillInUse(StoreError):  # noqa: N818
+    """A skill that another one calls cannot be deleted."""
 
 
 class StoreUnusable(StoreError):  # noqa: N818

@@ -76,6 +76,8 @@ class VariedRun:
     check_passed: bool | None = None
     """What the candidate's own checks say, None when none applies to other inputs."""
     detail: str = ""
+    known_valid: bool = True
+    """Whether such inputs are known to be valid; where they are made up, a failure tells of them alone."""
 
     @property
     def is_good(self) -> bool:
@@ -111,6 +113,8 @@ class Evidence:
     interface: InterfaceFindings = field(default_factory=InterfaceFindings)
     duplicate_of: str | None = None
     """Name of a stored skill with the same workflow, None when it is new."""
+    equals: str | None = None
+    """Name of a stored skill with another workflow that gives the same on the tests of both, or None."""
     replays: tuple[ReplayResult, ...] = ()
     varied: tuple[VariedRun, ...] = ()
     frozen_literals: tuple[str, ...] = ()

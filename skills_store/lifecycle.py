@@ -12,7 +12,7 @@ from typing import Literal
 from skills_store.errors import IllegalTransition
 from skills_store.skill import Skill, SkillState
 
-__all__ = ["STATES", "TRANSITIONS", "Actor", "StateChange", "check_entry", "check_transition"]
+__all__ = ["STATES", "TRANSITIONS", "Actor", "StateChange", "check_entry", "check_pinned", "check_transition"]
 
 Actor = Literal["person", "system"]
 
@@ -52,7 +52,7 @@ TRANSITIONS: frozenset[tuple[SkillState, SkillState, Actor]] = frozenset(
 _DRIFT: frozenset[tuple[SkillState, SkillState]] = frozenset(
     {("active", "stale"), ("context_only", "stale"), ("stale", "active")}
 )
-"""What the system may do even to a skill a person wrote: follow its pins, and back again."""
+"""What the system may do even to a skill a person wrote or pinned: follow its pins, and back again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,16 @@ def check_transition(skill: Skill, to: SkillState, by: Actor) -> None:
         raise IllegalTransition(
             f"{named} was written by a person: only a person moves it from {skill.state} to {to}"
         )
+
+
+def check_pinned(skill: Skill, to: SkillState, by: Actor, pinned: int | None) -> None:
+    """Check that a pin lets this version move: of a pinned name the system only follows changed tools.
+
+    Raises:
+        IllegalTransition: the name is pinned and the move is the system's.
+    """
+    if pinned is not None and by == "system" and (skill.state, to) not in _DRIFT:
+        raise IllegalTransition(f"{skill.name} is pinned to version {pinned}: only a person moves it")
 
 
 def check_entry(skill: Skill) -> Actor:

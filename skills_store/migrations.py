@@ -161,11 +161,25 @@ def _add_recordings(database: Database) -> None:
     traces.create_index(["recording"])
 
 
+def _add_control(database: Database) -> None:
+    """Pinned names, and names that are being deleted, which alone may leave the append-only tables."""
+    database.table("skills").add_column("pinned", int)
+    database.create_table("deleting", {"name": str}, pk="name")
+    for table in ("versions", "state_changes"):
+        database.conn.execute(f"DROP TRIGGER {table}_no_delete")
+        database.conn.execute(
+            f"CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table}"
+            " WHEN NOT EXISTS (SELECT 1 FROM deleting WHERE deleting.name = OLD.name)"
+            f" BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+        )
+
+
 _STEPS: tuple[Callable[[Database], None], ...] = (
     _create_all,
     _create_eras,
     _create_contracts,
     _add_recordings,
+    _add_control,
 )
 
 SCHEMA_VERSION = len(_STEPS)

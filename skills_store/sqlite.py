@@ -17,10 +17,10 @@ from pydantic import BaseModel, JsonValue, TypeAdapter
 from catalog.era import Era, KnownEra
 from catalog.tools import Snapshot, Tool, ToolId
 from skills_store.errors import UnknownSkill, VersionConflict
-from skills_store.lifecycle import Actor, StateChange, check_entry, check_transition
+from skills_store.lifecycle import Actor, StateChange, check_entry, check_pinned, check_transition
 from skills_store.skill import Skill, SkillState
 from skills_store.sqlite_file import SqliteFile, open_sqlite_file
-from skills_store.store import TRACES_KEPT, check_next_version, feedback_of
+from skills_store.store import TRACES_KEPT, check_next_version, check_not_called, check_pin, feedback_of
 from skills_store.trace import RecordingSummary, Trace
 from skills_store.utility import Use, UseCounts
 
@@ -53,7 +53,7 @@ class SqliteStore:
         self._file = file
         self._traces_kept = traces_kept
 
-    def add_version(self, skill: Skill, *, expected_head: int | None) -> None:
+    def add_version(self, skill: Skill, *, expected_head: int | None, if_new: bool = False) -> None:
         by = check_entry(skill)
         document = _text(skill, leaving_out={"state", "reason"})
         name, number = skill.name, skill.version
@@ -64,6 +64,8 @@ class SqliteStore:
                 head=_head_of(connection, name),
                 latest=_latest_of(connection, name),
             )
+            if if_new and (twin := _twin_of(connection, skill.content_hash)) is not None:
+                raise VersionConflict(f"{twin.name}@{twin.version} has the workflow of {name}")
             connection.execute(
                 "INSERT INTO versions (name, version, content_hash, document) VALUES (?, ?, ?, ?)",
                 (name, number, skill.content_hash, document),
@@ -79,7 +81,7 @@ class SqliteStore:
                 _log(connection, name, moved)
             connection.execute(
                 "INSERT INTO skills (name, head) VALUES (?, ?)"
-                " ON CONFLICT (name) DO UPDATE SET head = excluded.head",
+                " ON CONFLICT (name) DO UPDATE SET head = coalesce(pinned, excluded.head)",
                 (name, number),
             )
             _advance(connection)
@@ -106,6 +108,7 @@ class SqliteStore:
         with self._file.write() as connection:
             skill = _known(connection, name, version)
             check_transition(skill, to, by)
+            check_pinned(skill, to, by, _pinned_of(connection, name))
             connection.execute(
                 "UPDATE states SET state = ?, reason = ? WHERE name = ? AND version = ?",
                 (to, reason, name, version),
@@ -128,15 +131,35 @@ class SqliteStore:
             head = _head_of(connection, name)
             if head != expected_head:
                 raise VersionConflict(f"{name} was expected to have head {expected_head}; it is {head}")
+            check_pin(name, version, _pinned_of(connection, name))
             connection.execute("UPDATE skills SET head = ? WHERE name = ?", (version, name))
+            _advance(connection)
+
+    def pin(self, name: str, version: int | None) -> None:
+        with self._file.write() as connection:
+            _known(connection, name, version or 1)
+            connection.execute(
+                "UPDATE skills SET pinned = ?1, head = coalesce(?1, head) WHERE name = ?2", (version, name)
+            )
+            _advance(connection)
+
+    def pinned(self, name: str) -> int | None:
+        with self._file.read() as connection:
+            return _pinned_of(connection, name)
+
+    def delete(self, name: str) -> None:
+        with self._file.write() as connection:
+            _known(connection, name, 1)
+            check_not_called(name, map(_parsed, connection.execute(_SKILL).fetchall()))
+            connection.execute("INSERT INTO deleting (name) VALUES (?)", (name,))
+            connection.execute("DELETE FROM uses WHERE skill = ?", (name,))
+            for table in ("state_changes", "states", "skills", "versions", "deleting"):
+                connection.execute(f"DELETE FROM {table} WHERE name = ?", (name,))
             _advance(connection)
 
     def by_content_hash(self, content_hash: str) -> Skill | None:
         with self._file.read() as connection:
-            row = connection.execute(
-                f"{_SKILL} WHERE content_hash = ? ORDER BY versions.rowid DESC LIMIT 1", (content_hash,)
-            ).fetchone()
-        return _skill(row)
+            return _twin_of(connection, content_hash)
 
     def record_use(self, use: Use) -> None:
         with self._file.write(durable=False) as connection:
@@ -155,6 +178,18 @@ class SqliteStore:
                 (name,),
             ).fetchone()
         return UseCounts(*row)
+
+    def uses(self, name: str, limit: int) -> list[Use]:
+        with self._file.read() as connection:
+            rows = connection.execute(
+                "SELECT skill, version, route, succeeded, world_fault, at, trace FROM uses"
+                " WHERE skill = ? ORDER BY id DESC LIMIT ?",
+                (name, limit),
+            ).fetchall()
+        return [
+            Use(skill, version, route, bool(succeeded), bool(world_fault), at, trace)
+            for skill, version, route, succeeded, world_fault, at, trace in rows
+        ]
 
     def published(self) -> tuple[str, ...]:
         with self._file.read() as connection:
@@ -308,6 +343,18 @@ def _known(connection: sqlite3.Connection, name: str, version: int) -> Skill:
     if skill is None:
         raise UnknownSkill(f"no version {version} of a skill named {name}")
     return skill
+
+
+def _twin_of(connection: sqlite3.Connection, content_hash: str) -> Skill | None:
+    row = connection.execute(
+        f"{_SKILL} WHERE content_hash = ? ORDER BY versions.rowid DESC LIMIT 1", (content_hash,)
+    ).fetchone()
+    return _skill(row)
+
+
+def _pinned_of(connection: sqlite3.Connection, name: str) -> int | None:
+    row = connection.execute("SELECT pinned FROM skills WHERE name = ?", (name,)).fetchone()
+    return None if row is None else row[0]
 
 
 def _head_of(connection: sqlite3.Connection, name: str) -> int | None:

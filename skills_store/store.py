@@ -6,20 +6,28 @@ Which moves of a skill are legal is `lifecycle`, enforced here on every write.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from threading import RLock
 from typing import Protocol
 
 from catalog.era import KnownEra
 from catalog.tools import Snapshot, Tool, ToolId
-from skills_store.errors import UnknownSkill, VersionConflict
-from skills_store.lifecycle import Actor, StateChange, check_entry, check_transition
+from skills_store.errors import IllegalTransition, SkillInUse, UnknownSkill, VersionConflict
+from skills_store.lifecycle import Actor, StateChange, check_entry, check_pinned, check_transition
 from skills_store.skill import Skill, SkillState
 from skills_store.trace import RecordingSummary, Trace, Verification
 from skills_store.utility import Use, UseCounts
 
-__all__ = ["TRACES_KEPT", "MemoryStore", "Store", "check_next_version", "feedback_of"]
+__all__ = [
+    "TRACES_KEPT",
+    "MemoryStore",
+    "Store",
+    "check_next_version",
+    "check_not_called",
+    "check_pin",
+    "feedback_of",
+]
 
 TRACES_KEPT = 10_000
 """Traces a store keeps; adding one more drops the oldest, in order of arrival."""
@@ -33,17 +41,20 @@ class Store(Protocol):
     writers who read the same head one wins and the other is told.
     """
 
-    def add_version(self, skill: Skill, *, expected_head: int | None) -> None:
-        """Add a version, numbered one above the latest, and make it the head.
+    def add_version(self, skill: Skill, *, expected_head: int | None, if_new: bool = False) -> None:
+        """Add a version, numbered one above the latest, and make it the head unless the name is pinned.
 
         Its state is its first one: `proposed`, or what a first legal move from there gave it.
 
         Args:
             skill: the new version.
             expected_head: head the writer saw, None when the name must be new.
+            if_new: whether the writer saw no version of any name with this workflow, and adds it
+                only while that is so.
 
         Raises:
-            VersionConflict: the head is another one, or the number is taken or leaves a gap.
+            VersionConflict: the head is another one, the number is taken or leaves a gap, or the
+                workflow is there meanwhile.
             IllegalTransition: a skill cannot begin in that state.
         """
         ...
@@ -69,7 +80,8 @@ class Store(Protocol):
 
         Raises:
             UnknownSkill: no such version.
-            IllegalTransition: the table has no such move from its present state.
+            IllegalTransition: the table has no such move from its present state, or the name is
+                pinned and the system would do more than follow a changed tool.
         """
         ...
 
@@ -83,6 +95,28 @@ class Store(Protocol):
         Raises:
             UnknownSkill: no such version.
             VersionConflict: the head is another one than expected.
+            IllegalTransition: the name is pinned to another version.
+        """
+        ...
+
+    def pin(self, name: str, version: int | None) -> None:
+        """Make a version the head and keep it there, or let go of the name with None.
+
+        Raises:
+            UnknownSkill: no such version.
+        """
+        ...
+
+    def pinned(self, name: str) -> int | None:
+        """Return the version a name is pinned to, None when it is free."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Remove a name for good: its versions with their tests, its log and its uses. Traces stay.
+
+        Raises:
+            UnknownSkill: no such name.
+            SkillInUse: a version of another skill calls it; nothing changed.
         """
         ...
 
@@ -100,6 +134,10 @@ class Store(Protocol):
 
     def use_counts(self, name: str) -> UseCounts:
         """Return the counts over all versions of a name."""
+        ...
+
+    def uses(self, name: str, limit: int) -> list[Use]:
+        """Return the newest uses of all versions of a name, the newest first."""
         ...
 
     def published(self) -> tuple[str, ...]:
@@ -212,6 +250,35 @@ def check_next_version(skill: Skill, *, expected_head: int | None, head: int | N
         raise VersionConflict(f"{skill.name}: the next version is {latest + 1}, not {skill.version}")
 
 
+def check_pin(name: str, version: int, pinned: int | None) -> None:
+    """Check that a pin lets a version become the head.
+
+    Raises:
+        IllegalTransition: the name is pinned to another one.
+    """
+    if pinned not in (None, version):
+        raise IllegalTransition(
+            f"{name} is pinned to version {pinned}: `skillbank skills unpin {name}` first"
+        )
+
+
+def check_not_called(name: str, others: Iterable[Skill]) -> None:
+    """Check that no version of another skill that may still run calls a name.
+
+    Raises:
+        SkillInUse: naming who does.
+    """
+    callers = sorted(
+        f"{other.name}@{other.version}"
+        for other in others
+        if other.name != name
+        and other.state not in ("retired", "rejected")
+        and any(node.skill is not None and node.skill.name == name for node in other.workflow.nodes)
+    )
+    if callers:
+        raise SkillInUse(f"{name} is called by {', '.join(callers)}: retire or delete that first")
+
+
 def feedback_of(passed: bool, detail: str) -> Verification:
     """Return feedback as the verification that readers of a trace see."""
     return Verification(by="feedback", passed=passed, detail=detail)
@@ -225,10 +292,11 @@ class MemoryStore:
         self._lock = RLock()
         self._closed = False
         self._versions: dict[str, list[Skill]] = {}
-        self._added: dict[str, tuple[str, int]] = {}
+        self._added: list[Skill] = []
         self._heads: dict[str, int] = {}
+        self._pinned: dict[str, int] = {}
         self._changes: defaultdict[str, list[StateChange]] = defaultdict(list)
-        self._uses: Counter[tuple[str, str]] = Counter()
+        self._uses: defaultdict[str, list[Use]] = defaultdict(list)
         self._published: tuple[str, ...] = ()
         self._revision = 0
         self._traces: dict[str, Trace] = {}
@@ -236,15 +304,17 @@ class MemoryStore:
         self._contracts: dict[ToolId, str] = {}
         self._eras: dict[str, KnownEra] = {}
 
-    def add_version(self, skill: Skill, *, expected_head: int | None) -> None:
+    def add_version(self, skill: Skill, *, expected_head: int | None, if_new: bool = False) -> None:
         by = check_entry(skill)
         with self._open():
             there = self._versions.get(skill.name, [])
             head = self._heads.get(skill.name)
             check_next_version(skill, expected_head=expected_head, head=head, latest=len(there))
+            if if_new and (twin := self.by_content_hash(skill.content_hash)) is not None:
+                raise VersionConflict(f"{twin.name}@{twin.version} has the workflow of {skill.name}")
             self._versions[skill.name] = [*there, skill]
-            self._added[skill.content_hash] = (skill.name, skill.version)
-            self._heads[skill.name] = skill.version
+            self._added.append(skill)
+            self._heads[skill.name] = self._pinned.get(skill.name, skill.version)
             born = StateChange(skill.version, None, "proposed", by, "added", skill.created_at)
             self._changes[skill.name].append(born)
             if skill.state != "proposed":
@@ -272,6 +342,7 @@ class MemoryStore:
         with self._open():
             skill = self._known(name, version)
             check_transition(skill, to, by)
+            check_pinned(skill, to, by, self._pinned.get(name))
             moved = skill.model_copy(update={"state": to, "reason": reason})
             self._versions[name][version - 1] = moved
             self._log(moved, skill.state, by, at)
@@ -288,25 +359,52 @@ class MemoryStore:
             head = self._heads[name]
             if head != expected_head:
                 raise VersionConflict(f"{name} was expected to have head {expected_head}; it is {head}")
+            check_pin(name, version, self._pinned.get(name))
             self._heads[name] = version
+            self._revision += 1
+
+    def pin(self, name: str, version: int | None) -> None:
+        with self._open():
+            self._known(name, version or 1)
+            self._pinned.pop(name, None)
+            if version is not None:
+                self._pinned[name] = self._heads[name] = version
+            self._revision += 1
+
+    def pinned(self, name: str) -> int | None:
+        with self._open():
+            return self._pinned.get(name)
+
+    def delete(self, name: str) -> None:
+        with self._open():
+            self._known(name, 1)
+            check_not_called(name, (s for versions in self._versions.values() for s in versions))
+            for kept in (self._versions, self._heads, self._pinned, self._changes, self._uses):
+                kept.pop(name, None)
+            self._added = [skill for skill in self._added if skill.name != name]
+            self._published = tuple(other for other in self._published if other != name)
             self._revision += 1
 
     def by_content_hash(self, content_hash: str) -> Skill | None:
         with self._open():
-            place = self._added.get(content_hash)
-            return None if place is None else self.version(*place)
+            found = next((s for s in reversed(self._added) if s.content_hash == content_hash), None)
+            return None if found is None else self.version(found.name, found.version)
 
     def record_use(self, use: Use) -> None:
         with self._open():
             self._known(use.skill, use.version)
-            self._uses[use.skill, "uses"] += 1
-            self._uses[use.skill, "successes"] += use.succeeded
-            self._uses[use.skill, "world_faults"] += use.world_fault
+            self._uses[use.skill].append(use)
 
     def use_counts(self, name: str) -> UseCounts:
         with self._open():
-            of = {kind: self._uses[name, kind] for kind in ("uses", "successes", "world_faults")}
-            return UseCounts(**of)
+            uses = self._uses.get(name, [])
+            return UseCounts(
+                len(uses), sum(use.succeeded for use in uses), sum(use.world_fault for use in uses)
+            )
+
+    def uses(self, name: str, limit: int) -> list[Use]:
+        with self._open():
+            return list(reversed(self._uses.get(name, [])))[:limit]
 
     def published(self) -> tuple[str, ...]:
         with self._open():

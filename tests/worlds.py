@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from catalog.connections import Connections
 from catalog.effects import Effect, EffectTable
+from catalog.labels import LabelTable
 from catalog.search import ToolIndex
 from catalog.testing import Reply, ScriptedServer, ScriptedTool, open_test_connections
 from catalog.tools import Snapshot, Tool, ToolId
@@ -220,6 +221,7 @@ async def scene(
     timeout_seconds: float = 30.0,
     memoise: bool = True,
     options: RunOptions | None = None,
+    labelled: LabelTable | None = None,
 ) -> AsyncGenerator[Scene]:
     """Open servers and an episode; all of it ends within a minute."""
     with anyio.fail_after(60):
@@ -230,7 +232,8 @@ async def scene(
             episode = Episode(connections, effects, snapshot, consent or NoConsent(), memoise=memoise)
             if plan is not None:
                 episode.set_plan(plan)
-            world = World(task, inputs or {}, snapshot, effects, ToolIndex(snapshot))
+            labels = labelled or LabelTable()
+            world = World(task, inputs or {}, snapshot, effects, ToolIndex(snapshot), labels)
             evaluator = Evaluator(world, Checks(assertions), episode, options or RunOptions())
             yield Scene(servers, connections, episode, evaluator)
 

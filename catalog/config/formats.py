@@ -8,7 +8,7 @@ a key that is read names file, line and key.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -29,6 +29,7 @@ from catalog.config.inputs import InputEntry, InputSpec
 from catalog.config.model import (
     IDLE_SECONDS,
     OWN_KEYS,
+    STRICTEST,
     Config,
     Learning,
     OAuthSpec,
@@ -38,6 +39,7 @@ from catalog.config.model import (
 )
 from catalog.config.models import EMBEDDINGS, MODEL_KEYS, ModelSpec, parse_embeddings, parse_model
 from catalog.effects import Effect, EffectTable, Reset
+from catalog.labels import Label, LabelTable
 
 __all__ = ["SERVER_KEYS", "name_problem", "parse_config", "parse_inputs", "parse_profile", "parse_servers"]
 
@@ -138,6 +140,16 @@ class _ResetCheck(BaseModel):
         return ResetCheck(self.mode, self.verdict, self.on, self.why)
 
 
+def _tool_name(text: str) -> str:
+    server, slash, tool = text.partition("/")
+    if not (server and slash and tool):
+        raise ValueError("must be SERVER/TOOL, patterns allowed")
+    return text
+
+
+_ToolName = Annotated[StrictStr, AfterValidator(_tool_name)]
+
+
 class _Own(BaseModel):
     """The `skillbank` key."""
 
@@ -147,7 +159,11 @@ class _Own(BaseModel):
     reset: dict[str, Reset] = Field(default_factory=dict[str, Reset])
     reset_checks: dict[str, _ResetCheck] = Field(default_factory=dict[str, _ResetCheck])
     allow: dict[str, tuple[StrictStr, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
-    learning: Learning = "auto"
+    labels: dict[str, dict[str, tuple[Label, ...]]] = Field(
+        default_factory=dict[str, dict[str, tuple[Label, ...]]]
+    )
+    flows: dict[_ToolName, tuple[_ToolName, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
+    learning: JsonValue = "auto"
     models: dict[str, StrictStr] = Field(default_factory=dict[str, str])
     idle_seconds: _Wait = IDLE_SECONDS
 
@@ -158,20 +174,42 @@ def parse_config(document: ConfigDocument) -> Config:
     Raises:
         ConfigError: names file, line and key.
     """
-    if (twice := document.doubled(("skillbank", "effects"), ("skillbank", "reset"))) is not None:
+    tables = (("skillbank", key) for key in ("effects", "reset", "labels", "flows", "learning"))
+    if (twice := document.doubled(*tables)) is not None:
         raise document.error(f"{twice[-1]!r} stands twice", twice)
     own = _validated(_Own, document, document.data.get("skillbank", {}), ("skillbank",))
+    by_server = _learning(document, own.learning)
     return Config(
         servers=parse_servers(document),
         effects=EffectTable(effects=own.effects, reset=own.reset, allow=own.allow),
         reset_checks={server: check.to_value() for server, check in own.reset_checks.items()},
-        learning=own.learning,
+        labels=_labels(own),
+        learning=by_server.pop("*", "auto"),
+        learning_by_server=by_server,
         models=_models(document, own.models),
         idle_seconds=own.idle_seconds,
         inputs=parse_inputs(document),
         path=document.path,
         document=document.data,
     )
+
+
+def _labels(own: _Own) -> LabelTable:
+    labels = {
+        server: {pattern: frozenset(given) for pattern, given in of.items()}
+        for server, of in own.labels.items()
+    }
+    return LabelTable(labels, own.flows)
+
+
+def _learning(document: ConfigDocument, said: JsonValue) -> dict[str, Learning]:
+    """Return the learning modes by server, that of the bank under `*`."""
+    by_server = said if isinstance(said, dict) else {"*": said}
+    for server, mode in by_server.items():
+        if mode not in STRICTEST:
+            place = ("skillbank", "learning", *((server,) if isinstance(said, dict) else ()))
+            raise document.error("Input should be 'auto', 'propose' or 'off'", place)
+    return cast("dict[str, Learning]", {**by_server})
 
 
 def _models(document: ConfigDocument, named: dict[str, str]) -> dict[str, ModelSpec]:

@@ -6,7 +6,7 @@ when its server starts, and a missing one stops that server alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Literal
@@ -18,6 +18,7 @@ from catalog.config.interpolation import Fillers, Unfilled, inputs_named, interp
 from catalog.config.models import ModelSpec
 from catalog.effects import EffectTable, Reset
 from catalog.errors import ConfigError
+from catalog.labels import LabelTable
 from catalog.secret_store import SecretStore
 
 __all__ = [
@@ -34,7 +35,19 @@ __all__ = [
 
 Transport = Literal["stdio", "http", "sse"]
 Learning = Literal["auto", "propose", "off"]
-OWN_KEYS = ("effects", "reset", "reset_checks", "allow", "learning", "models", "idle_seconds")
+STRICTEST: tuple[Learning, ...] = ("off", "propose", "auto")
+"""Learning modes, the one that lets least happen first."""
+OWN_KEYS = (
+    "effects",
+    "reset",
+    "reset_checks",
+    "allow",
+    "labels",
+    "flows",
+    "learning",
+    "models",
+    "idle_seconds",
+)
 """What the `skillbank` key may hold."""
 IDLE_SECONDS = 900.0
 """After how long without a call a server that holds nothing is ended, where nothing is configured."""
@@ -148,7 +161,11 @@ class Config:
 
     servers: Mapping[str, ServerSpec]
     effects: EffectTable = field(default_factory=EffectTable)
+    labels: LabelTable = field(default_factory=LabelTable)
+    """What tools do with information and which flows are granted, as the operator says."""
     learning: Learning = "auto"
+    """Mode of the bank: of every server that has none of its own."""
+    learning_by_server: Mapping[str, Learning] = field(default_factory=dict[str, Learning])
     models: Mapping[str, ModelSpec] = field(default_factory=dict[str, ModelSpec])
     """By role, and `default`; empty: no model."""
     idle_seconds: float | None = IDLE_SECONDS
@@ -167,6 +184,11 @@ class Config:
         servers = {name: replace(spec, secrets=secrets) for name, spec in self.servers.items()}
         return replace(self, servers=servers)
 
+    def learning_of(self, servers: Iterable[str]) -> Learning:
+        """Return the mode for what is learned over some servers: the strictest of theirs."""
+        modes = [self.learning_by_server.get(server, self.learning) for server in servers]
+        return STRICTEST[min(STRICTEST.index(mode) for mode in modes or [self.learning])]
+
     @property
     def problems(self) -> tuple[str, ...]:
         """What is allowed but cannot be meant, for `doctor`."""
@@ -175,6 +197,8 @@ class Config:
             "reset": self.effects.reset,
             "reset_checks": self.reset_checks,
             "allow": self.effects.allow,
+            "labels": self.labels.labels,
+            "learning": self.learning_by_server,
         }
         strangers = [
             f"skillbank.{key} names server {server!r}, which is not configured"

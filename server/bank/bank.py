@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from catalog.result import CallOutcome
 from catalog.tools import ToolId
 from server.backends.sampling import Sampler
-from server.bank import health, relaying, saving, using
+from server.bank import controlling, health, relaying, saving, using
 from server.bank.answering import answered, judged
 from server.bank.context import Context
 from server.bank.deciding import approvable_skill, approve_skill, reject_skill
@@ -26,13 +26,16 @@ from server.bank.reviewing import review_queue, revise
 from server.bank.routing import no_direct_skill, run_directly
 from server.bank.running import check_document, run_document
 from server.bank.solving import solve_task
+from server.bank.standing import show_skill
 from server.bank.traces import report_outcome
 from server.execution.consent import Consent
 from server.progress import ProgressListener
 from server.reports import (
     CheckReport,
+    DeletedReport,
     DoctorReport,
     EffectsReport,
+    LabelsReport,
     RecordingReport,
     RecordingsReport,
     RepairReport,
@@ -41,6 +44,7 @@ from server.reports import (
     SavedReport,
     ServerReport,
     ServerTool,
+    ShownSkill,
     SkillReport,
     SkillsReport,
     TestReport,
@@ -183,17 +187,17 @@ class Bank:
         """Return a skill, its head where no version is given."""
         return using.require_skill(name, version, self.context)
 
-    async def show_skill(self, name: str, version: int | None = None) -> Skill:
-        """Return a skill, its head where no version is given."""
-        return using.require_skill(name, version, self.context)
+    async def show_skill(self, name: str, version: int | None = None) -> ShownSkill:
+        """Return a skill, its head where no version is given, with how it stands."""
+        return show_skill(name, version, self.context)
 
-    async def test_skill(self, name: str) -> TestReport:
-        """Run a skill's replay tests again in fresh processes."""
-        return await prove(using.require_skill(name, None, self.context), self.context)
+    async def test_skill(self, name: str, version: int | None = None) -> TestReport:
+        """Run the replay tests of a skill, its head where no version is given, in fresh processes."""
+        return await prove(using.require_skill(name, version, self.context), self.context)
 
     async def rollback(self, name: str, version: int) -> SkillReport:
         """Make an earlier version the head."""
-        return using.roll_back(name, version, self.context)
+        return controlling.roll_back(name, version, self.context)
 
     async def proposal(self, name: str, version: int | None = None) -> Skill:
         """Return a proposed skill as a person would approve it, its head where no version is given.
@@ -227,7 +231,19 @@ class Bank:
 
     async def retire(self, name: str, reason: str) -> SkillReport:
         """Take a skill out of use; it stays readable."""
-        return using.retire_skill(name, reason, self.context)
+        return controlling.retire_skill(name, reason, self.context)
+
+    async def pin(self, name: str, version: int | None = None) -> SkillReport:
+        """Put a version in use, the head where none is given, and keep it there."""
+        return controlling.pin_skill(name, version, self.context)
+
+    async def unpin(self, name: str) -> SkillReport:
+        """Let the system move a skill again."""
+        return controlling.unpin_skill(name, self.context)
+
+    async def delete(self, name: str) -> DeletedReport:
+        """Remove a skill for good."""
+        return controlling.delete_skill(name, self.context)
 
     async def find_tools(self, query: str, limit: int) -> ToolsReport:
         """Return the upstream tools that fit a query, best first."""
@@ -319,6 +335,10 @@ class Bank:
     async def list_effects(self) -> EffectsReport:
         """Return the effect class of every known tool with where it comes from."""
         return relaying.list_effects(self.context)
+
+    async def list_labels(self) -> LabelsReport:
+        """Return what every known tool does with information, and which flows are granted."""
+        return relaying.list_labels(self.context)
 
     async def recheck_effects(self, server: str, pattern: str) -> tuple[str, ...]:
         """Take the tools of a server that fit a pattern as looked at now; return those that had changed."""

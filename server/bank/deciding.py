@@ -45,6 +45,8 @@ def approve_skill(name: str, version: int | None, context: Context) -> SkillRepo
     """
     skill = approvable_skill(name, version, context)
     head = require_skill(name, None, context)
+    if context.store.pinned(name) not in (None, skill.version):
+        raise NotDecided(f"{name} is pinned to version {head.version}: `skillbank skills unpin {name}` first")
     approved = context.store.move(
         name, skill.version, "active", reason="approved by a person", by="person", at=context.clock()
     )

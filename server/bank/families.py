@@ -36,7 +36,7 @@ class Family:
 def find_family(readings: Sequence[Skill], explicit: bool, context: Context) -> Family | None:
     """Return the kept skill that the run widens least, None where there is none without a guess.
 
-    What a person saved under another name, or wrote, is left as it is.
+    What a person saved under another name, wrote or pinned is left as it is.
     """
     found = [
         Family(known, run, reading, widened)
@@ -52,6 +52,7 @@ def _relatives(run: Skill, explicit: bool, context: Context) -> Iterator[Skill]:
     calls = [node.target for node in run.workflow.nodes]
     for head in context.store.heads():
         is_open = head.state in _OPEN and head.origin == "system" and (not explicit or head.name == run.name)
+        is_open &= context.store.pinned(head.name) is None
         if is_open and [node.target for node in head.workflow.nodes] == calls:
             yield head
 

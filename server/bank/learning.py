@@ -8,25 +8,41 @@ from typing import cast
 
 from pydantic import JsonValue
 
+from catalog.config import Learning
 from catalog.tools import Snapshot
 from server.bank.context import Context
 from server.bank.errors import NotSaved
 from server.bank.families import find_family, widened_skill
 from server.bank.proving import prove, replayer
 from server.bank.publishing import refresh_published
+from server.bank.running import servers_of
+from server.bank.twins import find_twin
 from server.compilation.compile import Compiled, Surroundings, VerifiedRun, compile_skill
 from server.compilation.errors import NotCompilable
 from server.compilation.lifting import declared_inputs
 from server.compilation.prose import name_of_task, skill_name
 from server.curation.gathering import Candidate, gather_evidence
+from server.curation.seen import seen_values
 from server.progress import Progress
 from skills_store.admission import judge_admission
 from skills_store.errors import VersionConflict
 from skills_store.skill import AdmissionVerdict, ReplayTest, Skill, SkillState
+from skills_store.workflow.model import Workflow
 
-__all__ = ["Learned", "Lesson", "check_name", "judge_candidate", "keep_version", "learn"]
+__all__ = [
+    "Judged",
+    "Learned",
+    "Lesson",
+    "check_name",
+    "holds_secret",
+    "judge_candidate",
+    "keep_version",
+    "learn",
+]
 
 _LONGEST_NAME = 40
+_TRACES_READ = 200
+"""How far back values are looked for that the world was seen to have."""
 _OF_VERSION = " of version "
 _FROM_WORST: tuple[SkillState, ...] = ("shadow", "context_only", "proposed", "active")
 
@@ -71,6 +87,16 @@ class Lesson:
         return replace(self, readings=(compiled,), examples=examples)
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A candidate as it would be kept, with its verdict."""
+
+    skill: Skill
+    verdict: AdmissionVerdict
+    twin: Skill | None = None
+    """A kept skill of another name that does the same, None when none is known."""
+
+
 def check_name(wished: str) -> None:
     """Check that a skill can be kept under a name, before anything is run for it.
 
@@ -99,8 +125,8 @@ async def learn(
         examples: other inputs known to be valid.
     """
     explicit = name is not None
-    if not explicit and context.config.learning == "off":
-        return Learned(None, "learning is off")
+    if not explicit and (silent := _silent(run.workflow, context)):
+        return Learned(None, silent)
     if not explicit and not any(said.passed for said in run.verifications):
         return Learned(None, "nothing checked the outputs: give an assertion or a schema, or save it by name")
     context.progress(Progress("compile", "compiling the run into a skill"))
@@ -110,15 +136,51 @@ async def learn(
         readings = compile_skill(run, wished, around, explicit=explicit)
     except NotCompilable as error:
         return Learned(None, f"not compilable: {error}")
-    documents = [cast("JsonValue", compiled.skill.model_dump(mode="json")) for compiled in readings]
-    if any(context.redact(document) != document for document in documents):
+    if any(holds_secret(compiled.skill, context) for compiled in readings):
         return Learned(None, "not compilable: it holds a secret, which belongs into a server's environment")
     has_border = explicit and bool(declared_inputs(run.workflow))
     lesson = Lesson(readings, explicit, examples, snapshot, context, has_border=has_border)
+    return await _kept_once(lesson)
+
+
+async def _kept_once(lesson: Lesson) -> Learned:
+    """Keep a candidate; one that another process kept meanwhile is proved by it instead."""
     try:
         return await _kept(lesson)
     except VersionConflict as error:
-        return Learned(None, f"not saved: somebody else saved {lesson.skill.name} meanwhile ({error})")
+        overtaken = error
+    if not _known(lesson):
+        return Learned(None, f"not saved: somebody else saved {lesson.skill.name} meanwhile ({overtaken})")
+    try:
+        return await _kept(lesson)
+    except VersionConflict as error:
+        return Learned(None, f"not saved: {lesson.skill.name} is changed by others all the time ({error})")
+
+
+def _known(lesson: Lesson) -> list[Compiled]:
+    """Return the readings whose workflow the store has."""
+    store = lesson.context.store
+    return [c for c in lesson.readings if store.by_content_hash(c.skill.content_hash) is not None]
+
+
+def holds_secret(skill: Skill, context: Context) -> bool:
+    """Return whether a secret stands anywhere in a skill, which then must not be kept."""
+    document = cast("JsonValue", skill.model_dump(mode="json"))
+    return context.redact(document) != document
+
+
+def _mode(workflow: Workflow, context: Context) -> Learning:
+    """Return the learning mode for a workflow: the strictest of its servers."""
+    return context.config.learning_of(servers_of(workflow, context))
+
+
+def _silent(workflow: Workflow, context: Context) -> str:
+    """Return why nothing is learned from a workflow by itself, empty when something may be."""
+    if _mode(workflow, context) != "off":
+        return ""
+    by_server = context.config.learning_by_server
+    named = sorted(s for s in servers_of(workflow, context) if by_server.get(s) == "off")
+    return f"learning is off for {', '.join(named)}" if named else "learning is off"
 
 
 def _free_name(run: VerifiedRun, context: Context) -> str:
@@ -131,10 +193,9 @@ def _free_name(run: VerifiedRun, context: Context) -> str:
 
 async def _kept(lesson: Lesson) -> Learned:
     """Keep a candidate by what is known of its workflow: nothing, a proposal, a skill, a refusal."""
-    store = lesson.context.store
-    known = [c for c in lesson.readings if store.by_content_hash(c.skill.content_hash) is not None]
+    known = _known(lesson)
     if not known:
-        return await _with_its_family(lesson) or await _admitted(lesson)
+        return await _with_its_family(lesson) or await _admitted(lesson, if_new=True)
     return await _kept_again(lesson.read_as(known[0]))
 
 
@@ -157,7 +218,7 @@ async def _kept_again(lesson: Lesson) -> Learned:
         return await _verified_anew(known, lesson.context)
     if known.state not in ("proposed", "shadow"):
         return Learned(known, f"{known.name} is this workflow already and is {known.state}", known.verdict)
-    if known.pins != skill.pins:
+    if known.pins != skill.pins and store.pinned(known.name) is None:
         return await _admitted(lesson, name=known.name)
     return await _proved_again(known, lesson)
 
@@ -173,38 +234,54 @@ async def _with_its_family(lesson: Lesson) -> Learned | None:
         return await _proved_again(found.known, lesson.read_as(lesson.readings[found.reading]))
     context, known = lesson.context, found.known
     skill = widened_skill(found, lesson.snapshot, context.clock())
+    if (there := context.store.by_content_hash(skill.content_hash)) is not None:
+        return Learned(there, f"{there.name}@{there.version} has this workflow and is not the version in use")
     wider = replace(lesson, readings=(Compiled(skill),), traces=2)
-    judged, verdict = await judge_candidate(wider, known.name, known)
-    if verdict.state == "shadow":
+    judged = await judge_candidate(wider, known.name, known)
+    if judged.verdict.state == "shadow":
         return None
-    return keep_version(judged, verdict, known, context)
+    return keep_version(judged, known, context, if_new=True)
 
 
-async def _admitted(lesson: Lesson, name: str | None = None) -> Learned:
+async def _admitted(lesson: Lesson, name: str | None = None, *, if_new: bool = False) -> Learned:
     """Judge a candidate and add it as the first or next version of its name."""
     context = lesson.context
     parent = context.store.head(name or lesson.skill.name)
-    judged_readings = [
-        await judge_candidate(lesson.read_as(compiled), name, parent) for compiled in lesson.readings
-    ]
-    judged, verdict = max(judged_readings, key=lambda found: _trust(found[1]))
-    return keep_version(judged, verdict, parent, context)
+    readings = [lesson.read_as(compiled) for compiled in lesson.readings]
+    judged_readings = [(await judge_candidate(reading, name, parent), reading) for reading in readings]
+    judged, reading = max(judged_readings, key=lambda found: _trust(found[0].verdict))
+    if judged.twin is not None and not lesson.explicit:
+        return await _proves(judged.twin, reading)
+    return keep_version(judged, parent, context, if_new=if_new)
 
 
-def keep_version(judged: Skill, verdict: AdmissionVerdict, parent: Skill | None, context: Context) -> Learned:
-    """Keep a judged candidate as the first or next version of its name."""
-    context.store.add_version(judged, expected_head=parent.version if parent else None)
-    if parent is not None and parent.state == "active" and judged.state != "active":
+async def _proves(twin: Skill, lesson: Lesson) -> Learned:
+    """Count a run that another workflow gave as a proof of the skill that does the same."""
+    if twin.state != "proposed":
+        return Learned(twin, f"{twin.name} does the same already and is {twin.state}", twin.verdict)
+    proved = await _proved_again(twin, lesson)
+    return replace(proved, reason=f"{twin.name} does the same and is proved by it: {proved.reason}")
+
+
+def keep_version(judged: Judged, parent: Skill | None, context: Context, *, if_new: bool = False) -> Learned:
+    """Keep a judged candidate as the first or next version of its name.
+
+    Raises:
+        VersionConflict: somebody else saved the name meanwhile, or with `if_new` the workflow.
+    """
+    skill, verdict = judged.skill, judged.verdict
+    context.store.add_version(skill, expected_head=parent.version if parent else None, if_new=if_new)
+    pinned = context.store.pinned(skill.name)
+    if pinned is None and parent is not None and parent.state == "active" and skill.state != "active":
         # What is in use stays in use until its successor has earned its place.
-        context.store.set_head(judged.name, parent.version, expected_head=judged.version)
+        context.store.set_head(skill.name, parent.version, expected_head=skill.version)
     refresh_published(context)
-    return Learned(judged, verdict.reason, verdict)
+    stays = "" if pinned is None else f"; version {pinned} stays in use, to which it is pinned"
+    return Learned(skill, f"{verdict.reason}{stays}", verdict)
 
 
-async def judge_candidate(
-    lesson: Lesson, name: str | None, parent: Skill | None
-) -> tuple[Skill, AdmissionVerdict]:
-    """Return one reading as it would be kept, and what it earned."""
+async def judge_candidate(lesson: Lesson, name: str | None, parent: Skill | None) -> Judged:
+    """Return one reading as it would be kept, what it earned, and the kept skill that does the same."""
     context, skill = lesson.context, lesson.skill
     if name is not None and name != skill.name:
         workflow = skill.workflow.model_copy(update={"name": name})
@@ -215,17 +292,20 @@ async def judge_candidate(
     gathered = await gather_evidence(
         Candidate(
             skill=skill,
-            learning=context.config.learning,
+            learning=_mode(skill.workflow, context),
             distinct_verified_traces=lesson.traces,
             explicit_save=lesson.explicit,
             frozen_literals=lesson.compiled.frozen,
             examples=lesson.examples,
+            seen=seen_values(skill.workflow, context.store.traces(_TRACES_READ)),
         ),
         replayer(lesson.snapshot, context, skill),
     )
-    verdict = judge_admission(gathered.evidence)
+    works = judge_admission(gathered.evidence).state != "shadow"
+    twin = await find_twin(gathered.skill, lesson.snapshot, context) if works else None
+    verdict = judge_admission(replace(gathered.evidence, equals=twin.name if twin else None))
     changes = {"state": verdict.state, "reason": verdict.reason, "verdict": verdict}
-    return gathered.skill.model_copy(update=changes), verdict
+    return Judged(gathered.skill.model_copy(update=changes), verdict, twin)
 
 
 def _trust(verdict: AdmissionVerdict) -> tuple[int, int]:
@@ -281,28 +361,33 @@ async def _proved_again(known: Skill, lesson: Lesson) -> Learned:
     gathered = await gather_evidence(
         Candidate(
             skill=known.model_copy(update={"state": "proposed"}),
-            learning=context.config.learning,
+            learning=_mode(known.workflow, context),
             distinct_verified_traces=1 + is_distinct,
             explicit_save=lesson.explicit,
             frozen_literals=lesson.compiled.frozen,
             examples=(again.tests[0].inputs, *lesson.examples),
+            seen=seen_values(known.workflow, context.store.traces(_TRACES_READ)),
         ),
         replayer(lesson.snapshot, context, known),
     )
     verdict = judge_admission(gathered.evidence)
-    return Learned(_moved(known, verdict, lesson), verdict.reason, verdict)
+    now = _moved(known, verdict, lesson)
+    stays = "" if now.state == verdict.state else f"; it stays {now.state}: only a person moves it"
+    return Learned(now, f"{verdict.reason}{stays}", verdict)
 
 
 def _moved(known: Skill, verdict: AdmissionVerdict, lesson: Lesson) -> Skill:
-    """Return the kept skill in the state it has earned now; only a person moves a person's skill."""
+    """Return the kept skill in the state it has earned now; only a person moves what is theirs or pinned."""
     context = lesson.context
-    if verdict.state == known.state or (known.origin == "user" and not lesson.explicit):
+    is_held = known.origin == "user" or context.store.pinned(known.name) is not None
+    is_wanted = lesson.explicit and verdict.state == "active"
+    if verdict.state == known.state or (is_held and not is_wanted):
         return known
-    by = "person" if lesson.explicit and verdict.state == "active" else "system"
+    by = "person" if is_wanted else "system"
     if known.state == "shadow":
         reason = "came out right again"
         known = context.store.move(
-            known.name, known.version, "proposed", reason=reason, by="system", at=context.clock()
+            known.name, known.version, "proposed", reason=reason, by=by, at=context.clock()
         )
     if verdict.state != known.state:
         known = context.store.move(

@@ -26,6 +26,7 @@ def replayer(snapshot: Snapshot, context: Context, skill: Skill) -> Replayer:
         options=context.options(),
         fresh=frozenset({pin.tool.server for pin in skill.pins} - costly) & started,
         signatures=signatures_of(skill.workflow, context),
+        labels=context.config.labels,
     )
 
 
@@ -42,10 +43,21 @@ async def prove(skill: Skill, context: Context) -> TestReport:
     outcomes = tuple(
         TestOutcome(name=r.test, passed=r.passed, detail=r.detail, seconds=r.seconds) for r in results
     )
+    if (held := _held_by_its_pin(skill, snapshot, context)) is not None:
+        outcomes = (*outcomes, held)
     passed = bool(outcomes) and all(outcome.passed for outcome in outcomes)
     if passed and skill.state == "stale":
         skill = _reinstated(skill, snapshot, context)
     return TestReport(name=skill.name, version=skill.version, passed=passed, tests=outcomes)
+
+
+def _held_by_its_pin(skill: Skill, snapshot: Snapshot, context: Context) -> TestOutcome | None:
+    """Return what keeps a stale skill stale: it would need a version that it is not pinned to."""
+    pinned = context.store.pinned(skill.name)
+    if pinned is None or skill.state != "stale" or not changed_pins(skill, snapshot, context):
+        return None
+    detail = f"its tools changed, and it is pinned to version {pinned}: `skillbank skills unpin {skill.name}`"
+    return TestOutcome(name="pin", passed=False, detail=detail)
 
 
 def _unseen(tools: list[ToolId]) -> tuple[TestOutcome, ...]:

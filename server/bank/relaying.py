@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from catalog.effect_profile import propose_effect
 from catalog.effects import EffectTable
+from catalog.labels import explained_labels
 from catalog.result import CallFailure, CallOutcome
 from catalog.search import EVERYTHING, FoundEntry, Scope, tool_key
 from catalog.size import is_large
@@ -17,7 +18,7 @@ from catalog.tools import Tool, ToolId
 from server.bank.context import Context
 from server.bank.patience import FOR_A_FIRST_LOOK, FOR_A_LOOK
 from server.bank.traces import keep_call
-from server.reports import EffectsReport, ToolEffect, ToolHit, ToolsReport
+from server.reports import EffectsReport, LabelsReport, ToolEffect, ToolHit, ToolLabels, ToolsReport
 
 __all__ = [
     "TRACE_META_KEY",
@@ -26,6 +27,7 @@ __all__ = [
     "find_tools",
     "kept_value",
     "list_effects",
+    "list_labels",
     "preview",
     "recheck_effects",
 ]
@@ -135,6 +137,20 @@ def list_effects(context: Context) -> EffectsReport:
         reset=dict(table.reset),
         reset_checks={server: check.told for server, check in checks.items()},
     )
+
+
+def list_labels(context: Context) -> LabelsReport:
+    """Return what every known tool does with information, with what each label follows from."""
+    table, labels = context.effects, context.config.labels
+    found = [
+        ToolLabels(
+            server=tool.id.server,
+            tool=tool.id.tool,
+            labels=dict(explained_labels(tool, table.effect(tool.id), labels)),
+        )
+        for tool in sorted(context.known(), key=lambda tool: tool.id)
+    ]
+    return LabelsReport(tools=tuple(found), flows=dict(labels.granted))
 
 
 def _why(tool: Tool, table: EffectTable) -> str:

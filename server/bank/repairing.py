@@ -64,7 +64,9 @@ async def repair_document(document: object, request: RepairRequest, context: Con
     connecting = anyio.current_time() - started
     if away := unreachable_faults(workflow, snapshot, context):
         return Repaired(checked_only(workflow, away))
-    world = World(request.task or "", request.inputs, snapshot, effects, context.tool_index())
+    world = World(
+        request.task or "", request.inputs, snapshot, effects, context.tool_index(), context.config.labels
+    )
     episode = context.episode(snapshot, effects)
     episode.set_plan(workflow, context.skill_workflow)
     evaluator = Evaluator(

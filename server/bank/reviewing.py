@@ -8,7 +8,7 @@ from __future__ import annotations
 from catalog.errors import SchemaRejected
 from server.bank.context import Context
 from server.bank.errors import NotSaved
-from server.bank.learning import Lesson, judge_candidate, keep_version
+from server.bank.learning import Lesson, holds_secret, judge_candidate, keep_version
 from server.bank.running import connected_faults, servers_of
 from server.bank.using import require_skill, skill_report
 from server.compilation.compile import Compiled
@@ -63,7 +63,7 @@ async def revise(name: str, document: object, context: Context) -> SavedReport:
     Raises:
         UnknownSkill: there is no such skill.
         MalformedWorkflow: the document cannot be read.
-        NotSaved: it has static faults, or changes nothing.
+        NotSaved: it has static faults, changes nothing, or holds a secret.
     """
     known = require_skill(name, None, context)
     workflow = parse_workflow(document).model_copy(update={"name": name})
@@ -73,11 +73,16 @@ async def revise(name: str, document: object, context: Context) -> SavedReport:
     if faults := connected_faults(workflow, snapshot, context):
         raise NotSaved("; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in faults))
     skill = _revised(known, workflow, context)
+    if holds_secret(skill, context):
+        raise NotSaved("it holds a secret, which belongs into a server's environment")
     lesson = Lesson((Compiled(skill),), explicit=True, examples=(), snapshot=snapshot, context=context)
-    judged, verdict = await judge_candidate(lesson, None, known)
-    kept = keep_version(judged, verdict, known, context)
+    judged = await judge_candidate(lesson, None, known)
+    kept = keep_version(judged, known, context)
     return SavedReport(
-        skill=skill_report(judged, context), reason=kept.reason, calls=len(workflow.nodes), verdict=verdict
+        skill=skill_report(judged.skill, context),
+        reason=kept.reason,
+        calls=len(workflow.nodes),
+        verdict=judged.verdict,
     )
 
 

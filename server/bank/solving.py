@@ -63,7 +63,7 @@ async def solve_task(
     else:
         snapshot = await context.snapshot(patience=for_search(request.budget.seconds))
     effects = allowing(context.effects, request.allow)
-    world = World(task, request.inputs, snapshot, effects, context.tool_index())
+    world = World(task, request.inputs, snapshot, effects, context.tool_index(), context.config.labels)
     plans = plan_deterministically(world, wanted_outputs(request.checks))
     if not len(snapshot) or (not plans and planner.backend is None):
         return Repaired(_told(_no_plan(task, context), planner))

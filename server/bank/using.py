@@ -1,4 +1,4 @@
-"""Using skills: calling one, finding it, listing, taking back a version, retiring."""
+"""Using skills: calling one, finding it, listing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from catalog.search import EVERYTHING, Scope
 from server.bank.context import Context
 from server.bank.drift import mark_stale_if_changed, missing_servers
 from server.bank.errors import SkillNotCallable
-from server.bank.publishing import refresh_published
 from server.bank.running import Planned, connected_faults, execute, run_report, servers_of
 from server.reports import RunReport, SkillReport, SkillsReport
 from skills_store.errors import UnknownSkill
@@ -27,8 +26,6 @@ __all__ = [
     "find_skills",
     "list_skills",
     "require_skill",
-    "retire_skill",
-    "roll_back",
     "skill_report",
 ]
 
@@ -122,35 +119,6 @@ def _count(skill: Skill, report: RunReport, context: Context) -> None:
     )
 
 
-def roll_back(name: str, version: int, context: Context) -> SkillReport:
-    """Make an earlier version the head.
-
-    Raises:
-        UnknownSkill: no such version.
-        VersionConflict: somebody moved the head meanwhile.
-    """
-    head = require_skill(name, None, context)
-    require_skill(name, version, context)
-    context.store.set_head(name, version, expected_head=head.version)
-    refresh_published(context)
-    return skill_report(require_skill(name, None, context), context)
-
-
-def retire_skill(name: str, reason: str, context: Context) -> SkillReport:
-    """Take a skill out of use by its head; it stays readable, and an earlier version can be put back.
-
-    Raises:
-        UnknownSkill: no such skill.
-        IllegalTransition: it is retired already.
-    """
-    head = require_skill(name, None, context)
-    retired = context.store.move(
-        name, head.version, "retired", reason=reason, by="person", at=context.clock()
-    )
-    refresh_published(context)
-    return skill_report(retired, context)
-
-
 def skill_report(
     skill: Skill, context: Context, score: float | None = None, reasons: Sequence[str] = ()
 ) -> SkillReport:
@@ -168,6 +136,7 @@ def skill_report(
         outputs=_names(skill.signature.output_schema),
         uses=counts.uses,
         successes=counts.successes,
+        pinned=context.store.pinned(skill.name),
         score=score,
         reasons=tuple(reasons),
     )

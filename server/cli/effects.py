@@ -24,7 +24,7 @@ from catalog.tools import ToolId
 from server.cli.answers import ResetCheckReport
 from server.cli.errors import NeedsApproval
 from server.cli.options import JSON_OBJECT, session_command
-from server.cli.render_servers import render_effects, render_reset_check, render_trial
+from server.cli.render_servers import render_effects, render_labels, render_reset_check, render_trial
 from server.cli.session import Session
 from server.reports import EffectsReport, ToolEffect
 from server.reset_trial import ResetTrial, TrialCall, observers, propose_write
@@ -46,6 +46,20 @@ def list_effects(session: Session) -> int:
     """List the effect class of every known tool and where it comes from."""
     report = session.with_bank(lambda bank: bank.list_effects())
     session.show(report, render_effects)
+    return 0
+
+
+@effects.command("labels")
+@session_command
+def list_labels(session: Session) -> int:
+    """List what every known tool does with information, and why: what the flow check goes by.
+
+    private: gives your data. untrusted: gives text that strangers wrote. public_sink: may send text
+    away. destructive: may lose something. The configuration says otherwise under 'labels', and
+    grants under 'flows' what the check forbids.
+    """
+    report = session.with_bank(lambda bank: bank.list_labels())
+    session.show(report, render_labels)
     return 0
 
 

@@ -35,6 +35,7 @@ __all__ = [
     "allow_option",
     "budget_options",
     "check_options",
+    "examples_option",
     "inputs_option",
     "model_option",
     "save_option",
@@ -276,4 +277,13 @@ save_option = click.option(
     type=SKILL_NAME,
     metavar="NAME",
     help="On verified success compile the workflow to a skill of this name and admit it.",
+)
+
+examples_option = click.option(
+    "--example",
+    "examples",
+    multiple=True,
+    type=JSON_OBJECT,
+    metavar="JSON|@FILE",
+    help="Other inputs known to be valid, on which the skill is tried. May be given several times.",
 )

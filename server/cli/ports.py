@@ -22,14 +22,17 @@ from server.onboarding import Probed, probe_servers, remember_tools, try_reset_o
 from server.progress import ProgressListener, ignore_progress
 from server.reports import (
     CheckReport,
+    DeletedReport,
     DoctorReport,
     EffectsReport,
+    LabelsReport,
     RecordingReport,
     RecordingsReport,
     RepairReport,
     ReviewReport,
     RunReport,
     SavedReport,
+    ShownSkill,
     SkillReport,
     SkillsReport,
     TestReport,
@@ -75,8 +78,8 @@ class BankPort(Protocol):
         """Return every skill's head, ordered by name."""
         ...
 
-    async def show_skill(self, name: str, version: int | None = None) -> Skill:
-        """Return a skill, its head where no version is given. Raises UnknownSkill."""
+    async def show_skill(self, name: str, version: int | None = None) -> ShownSkill:
+        """Return a skill with how it stands, its head where no version is given. Raises UnknownSkill."""
         ...
 
     async def run_skill(
@@ -85,12 +88,24 @@ class BankPort(Protocol):
         """Run a skill. Raises UnknownSkill."""
         ...
 
-    async def test_skill(self, name: str) -> TestReport:
+    async def test_skill(self, name: str, version: int | None = None) -> TestReport:
         """Run a skill's replay tests again. Raises UnknownSkill."""
         ...
 
     async def rollback(self, name: str, version: int) -> SkillReport:
-        """Make an earlier version the head. Raises UnknownSkill or VersionConflict."""
+        """Make an active version the head. Raises UnknownSkill, NotDecided or VersionConflict."""
+        ...
+
+    async def pin(self, name: str, version: int | None = None) -> SkillReport:
+        """Put a version in use and keep it there. Raises UnknownSkill or NotDecided."""
+        ...
+
+    async def unpin(self, name: str) -> SkillReport:
+        """Let the system move a skill again. Raises UnknownSkill or NotDecided."""
+        ...
+
+    async def delete(self, name: str) -> DeletedReport:
+        """Remove a skill for good. Raises UnknownSkill or SkillInUse."""
         ...
 
     async def proposal(self, name: str, version: int | None = None) -> Skill:
@@ -139,6 +154,10 @@ class BankPort(Protocol):
 
     async def list_effects(self) -> EffectsReport:
         """Return the effect class of every known tool with where it comes from."""
+        ...
+
+    async def list_labels(self) -> LabelsReport:
+        """Return what every known tool does with information, and which flows are granted."""
         ...
 
     async def recheck_effects(self, server: str, pattern: str) -> tuple[str, ...]:

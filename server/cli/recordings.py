@@ -8,7 +8,7 @@ import json
 import click
 from pydantic import JsonValue
 
-from server.cli.options import JSON_OBJECT, SKILL_NAME, session_command
+from server.cli.options import SKILL_NAME, examples_option, session_command
 from server.cli.ports import BankPort
 from server.cli.render_recordings import render_forgotten, render_recording, render_recordings, render_saved
 from server.cli.session import Session
@@ -119,14 +119,7 @@ async def _forget(name: str, bank: BankPort) -> int:
     metavar="NAME=VALUE",
     help="A value of the calls that becomes an input of this name. May be given several times.",
 )
-@click.option(
-    "--example",
-    "examples",
-    multiple=True,
-    type=JSON_OBJECT,
-    metavar="JSON|@FILE",
-    help="Other inputs known to be valid, on which the skill is tried. May be given several times.",
-)
+@examples_option
 @session_command
 def save(
     session: Session,

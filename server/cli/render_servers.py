@@ -22,7 +22,7 @@ from server.cli.render import plain, table
 from server.cli.render_models import render_local_models
 from server.host_files import ImportPlan
 from server.onboarding import ServerProposal
-from server.reports import DoctorReport, EffectsReport, ModelReport, ServerReport
+from server.reports import DoctorReport, EffectsReport, LabelsReport, ModelReport, ServerReport
 from server.reset_trial import ResetTrial
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "render_effects",
     "render_init",
     "render_inputs",
+    "render_labels",
     "render_login",
     "render_logout",
     "render_plan",
@@ -140,6 +141,22 @@ def render_effects(console: Console, report: EffectsReport) -> None:
         if told:
             line.append_text(Text.assemble("  (", plain(told, "dim"), ")"))
         console.print(line, soft_wrap=True)
+
+
+def render_labels(console: Console, report: LabelsReport) -> None:
+    """Draw what tools do with information, and the flows that are granted."""
+    drawn = table("tool", "label", "why")
+    for tool in report.tools:
+        for label, why in tool.labels.items():
+            drawn.add_row(plain(f"{tool.server}/{tool.tool}"), label.value, plain(why, "dim"))
+    if drawn.row_count:
+        console.print(drawn)
+    else:
+        console.print("no known tool has a label", style="dim")
+    for source, sinks in sorted(report.flows.items()):
+        console.print(
+            Text.assemble("granted: ", plain(source), " → ", plain(", ".join(sinks))), soft_wrap=True
+        )
 
 
 def render_trial(console: Console, trial: ResetTrial) -> None:

@@ -10,12 +10,22 @@ from rich.console import Console
 from rich.text import Text
 
 from server.cli.render import heading, mark, plain, table
-from server.reports import SkillReport, SkillsReport, TestReport
+from server.reports import (
+    DeletedReport,
+    NeededTool,
+    RunCost,
+    ShownSkill,
+    SkillReport,
+    SkillsReport,
+    Standing,
+    TestReport,
+)
 from skills_store.skill import AdmissionCheck, Skill, SkillState
 from skills_store.workflow.graph import dependencies
 
 __all__ = [
     "render_checks",
+    "render_deleted",
     "render_proposed_skill",
     "render_skill",
     "render_skill_moved",
@@ -23,6 +33,7 @@ __all__ = [
     "render_tests",
 ]
 
+_TESTS_SHOWN = 6
 _STATE_STYLE: dict[SkillState, str] = {
     "active": "green",
     "proposed": "yellow",
@@ -61,7 +72,19 @@ def render_skill_moved(console: Console, report: SkillReport) -> None:
             plain(report.name, "bold"),
             f" version {report.version} is ",
             (report.state, _STATE_STYLE[report.state]),
+            ", pinned" if report.pinned == report.version else "",
             plain(f": {report.reason}" if report.reason else ""),
+        ),
+        soft_wrap=True,
+    )
+
+
+def render_deleted(console: Console, report: DeletedReport) -> None:
+    """Draw what was deleted."""
+    console.print(
+        Text.assemble(
+            plain(report.name, "bold"),
+            f" is deleted: {_counted(report.versions, 'version')}, {_counted(report.uses, 'use')}",
         ),
         soft_wrap=True,
     )
@@ -81,14 +104,29 @@ def render_proposed_skill(console: Console, skill: Skill) -> None:
         console.print(Text.assemble("  ", plain(pin.tool), f"  {pin.effect.value}"), soft_wrap=True)
 
 
-def render_skill(console: Console, skill: Skill) -> None:
-    """Draw one skill: state and reason, signature, graph, evidence, tests and pins."""
+def render_skill(console: Console, skill: ShownSkill) -> None:
+    """Draw one skill on one screen: why it is in its state, its evidence, what it needs, cost and saved."""
     _render_title(console, skill)
+    _render_moves(console, skill)
     _render_signature(console, skill)
     _render_graph(console, skill)
     _render_evidence(console, skill)
     _render_tests(console, skill)
-    _render_pins(console, skill)
+    _render_needs(console, skill)
+    _render_costs(console, skill.standing)
+
+
+def _render_moves(console: Console, skill: ShownSkill) -> None:
+    standing = skill.standing
+    for move in standing.moves[1:]:
+        by = "the system" if move.by == "system" else "a person"
+        said = f"{move.before} → {move.after} by {by}"
+        console.print(Text.assemble("  ", said, "  ", plain(move.reason, "dim")), soft_wrap=True)
+    use = "in use" if standing.in_use == skill.version else f"in use is version {standing.in_use}"
+    pinned = "" if standing.pinned is None else f", pinned to version {standing.pinned}"
+    seen = ", clients see it as a tool" if standing.published and standing.in_use == skill.version else ""
+    owner = ", written by a person: the system does not change it" if skill.origin == "user" else ""
+    console.print(f"  {use}{pinned}{seen}{owner}", soft_wrap=True)
 
 
 def render_tests(console: Console, report: TestReport) -> None:
@@ -156,7 +194,11 @@ def _render_evidence(console: Console, skill: Skill) -> None:
         console.print(
             Text.assemble("  ", mark(verification.passed), f" {verification.by}  ", detail), soft_wrap=True
         )
-    render_checks(console, skill.verdict.checks if skill.verdict else ())
+    checks = skill.verdict.checks if skill.verdict else ()
+    told = [check for check in checks if check.gate == "function" or not check.passed]
+    render_checks(console, told)
+    if rest := [check.name for check in checks if check not in told]:
+        console.print(Text.assemble("  ", mark(True), f" and {', '.join(rest)}"), soft_wrap=True)
 
 
 def render_checks(console: Console, checks: Iterable[AdmissionCheck]) -> None:
@@ -170,14 +212,67 @@ def render_checks(console: Console, checks: Iterable[AdmissionCheck]) -> None:
 
 def _render_tests(console: Console, skill: Skill) -> None:
     heading(console, "Tests")
-    for test in skill.tests:
+    for test in skill.tests[:_TESTS_SHOWN]:
         volatile = f", {len(test.volatile)} volatile" if test.volatile else ""
         line = f"{test.name} ({test.kind}, {len(test.recorded)} recorded calls{volatile})"
         console.print(Text.assemble("  ", plain(line)), soft_wrap=True)
+    if (more := len(skill.tests) - _TESTS_SHOWN) > 0:
+        console.print(f"  and {more} more", style="dim")
 
 
-def _render_pins(console: Console, skill: Skill) -> None:
-    heading(console, "Pinned tools")
-    for pin in skill.pins:
-        digest = pin.contract_hash.removeprefix("sha256:")[:12]
-        console.print(Text.assemble("  ", plain(pin.tool), f"  {pin.effect.value}  ", (digest, "dim")))
+def _render_needs(console: Console, skill: ShownSkill) -> None:
+    heading(console, "Needs")
+    for tool in skill.standing.tools:
+        console.print(
+            Text.assemble(
+                "  ",
+                mark(tool.configured and tool.holds is not False),
+                " ",
+                plain(f"{tool.server}/{tool.tool}"),
+                f"  {tool.effect.value}  ",
+                (_how_it_is(tool), "dim"),
+            ),
+            soft_wrap=True,
+        )
+    for name in skill.standing.skills:
+        console.print(Text.assemble("  the skill ", plain(name)), soft_wrap=True)
+
+
+def _how_it_is(tool: NeededTool) -> str:
+    if not tool.configured:
+        return "its server is not configured"
+    said = {
+        True: "as it was when verified",
+        False: "changed or gone since",
+        None: "its server was never asked",
+    }
+    return said[tool.holds]
+
+
+def _render_costs(console: Console, standing: Standing) -> None:
+    heading(console, "Cost and use")
+    use, learned = standing.use, standing.learned
+    known = "runs no longer kept" if learned is None else _told(learned)
+    console.print(f"  learned from {known}; judged in {standing.admission_seconds:.1f} s", soft_wrap=True)
+    if not use.uses:
+        console.print("  not used yet")
+        return
+    world = f", {use.world_faults} stopped by the world" if use.world_faults else ""
+    likely = f" (likely at least {use.likely_at_least:.0%})" if use.uses > use.world_faults else ""
+    cost = "" if use.cost is None else f"; {_told(use.cost)}"
+    console.print(f"  {use.successes} of {use.uses} uses right{likely}{world}{cost}", soft_wrap=True)
+    saved = _counted(use.round_trips_saved, "round trip")
+    console.print(
+        f"  saved a client {saved}; not known: {', '.join(use.not_known)}",
+        soft_wrap=True,
+    )
+
+
+def _told(cost: RunCost) -> str:
+    each = f", {cost.median:.2f} s each" if cost.runs > 1 else ""
+    runs, calls = _counted(cost.runs, "run"), _counted(cost.calls, "call")
+    return f"{runs}: {calls}, {cost.seconds:.1f} s{each}"
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

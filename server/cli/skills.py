@@ -1,4 +1,4 @@
-"""Commands on skills: list, show, run, test, approve, reject, rollback, retire; `recordings` has save."""
+"""Commands on skills that are there, from list to delete; `recordings` has save."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from server.cli.options import inputs_option, session_command
 from server.cli.recordings import save
 from server.cli.render import render_run
 from server.cli.render_skills import (
+    render_deleted,
     render_proposed_skill,
     render_skill,
     render_skill_moved,
@@ -44,7 +45,7 @@ def list_skills(session: Session) -> int:
 @click.option("--version", type=click.IntRange(min=1), help="Which version. Default: the one in use.")
 @session_command
 def show(session: Session, *, name: str, version: int | None) -> int:
-    """Show skill NAME: state and reason, signature, graph, evidence, tests and pinned tools."""
+    """Show skill NAME: why it is in its state, on what evidence, what it needs, cost and saved."""
     report = session.with_bank(lambda bank: bank.show_skill(name, version))
     session.show(report, render_skill)
     return 0
@@ -72,10 +73,11 @@ def run(
 
 @skills.command("test")
 @click.argument("name")
+@click.option("--version", type=click.IntRange(min=1), help="Which version. Default: the one in use.")
 @session_command
-def test(session: Session, *, name: str) -> int:
+def test(session: Session, *, name: str, version: int | None) -> int:
     """Run the replay tests of skill NAME again; exit code 1 when one does not pass."""
-    report = session.with_bank(lambda bank: bank.test_skill(name))
+    report = session.with_bank(lambda bank: bank.test_skill(name, version))
     session.show(report, render_tests)
     return 0 if report.passed else 1
 
@@ -137,6 +139,8 @@ def reject(session: Session, *, name: str, version: int | None, reason: str) -> 
 def rollback(session: Session, *, name: str, version: int) -> int:
     """Put VERSION of skill NAME back in use; later versions stay readable.
 
+    Only an active version can be in use; of another one it says what to do first, with exit code 1.
+
     \b
     Example:
       skillbank skills rollback celsius_to_fahrenheit 1
@@ -156,6 +160,58 @@ def retire(session: Session, *, name: str, reason: str) -> int:
     """Take skill NAME out of use; it stays readable."""
     report = session.with_bank(lambda bank: bank.retire(name, reason))
     session.show(report, render_skill_moved)
+    return 0
+
+
+@skills.command("pin")
+@click.argument("name")
+@click.argument("version", type=click.IntRange(min=1), required=False)
+@session_command
+def pin(session: Session, *, name: str, version: int | None) -> int:
+    """Keep VERSION of skill NAME in use, by default the one that is.
+
+    Until it is unpinned the system neither puts another version in its place nor moves its state,
+    except that a changed tool makes it stale.
+
+    \b
+    Example:
+      skillbank skills pin celsius_to_fahrenheit 1
+    """
+    report = session.with_bank(lambda bank: bank.pin(name, version))
+    session.show(report, render_skill_moved)
+    return 0
+
+
+@skills.command("unpin")
+@click.argument("name")
+@session_command
+def unpin(session: Session, *, name: str) -> int:
+    """Let the system move skill NAME again; the version in use stays it."""
+    report = session.with_bank(lambda bank: bank.unpin(name))
+    session.show(report, render_skill_moved)
+    return 0
+
+
+@skills.command("delete")
+@click.argument("name")
+@click.option("--yes", "-y", is_flag=True, help="Delete without asking.")
+@session_command
+def delete(session: Session, *, name: str, yes: bool) -> int:
+    """Remove skill NAME for good: every version with its tests, its history and its uses.
+
+    Nothing of it can be read afterwards; retiring takes it out of use and keeps it. A skill
+    that another one calls is not deleted. On a terminal it asks once; elsewhere it needs --yes.
+
+    \b
+    Example:
+      skillbank skills delete celsius_to_fahrenheit --yes
+    """
+    if not (yes or session.interactive):
+        raise NeedsApproval(f"nobody could be asked, so {name} is still there: say --yes to delete it")
+    if not yes and not session.confirm(f"Delete {name} with all its versions for good?", default=False):
+        raise NeedsApproval(f"not deleted: {name} is still there")
+    report = session.with_bank(lambda bank: bank.delete(name))
+    session.show(report, render_deleted)
     return 0
 
 

@@ -17,6 +17,7 @@ from server.cli.options import (
     allow_option,
     budget_options,
     check_options,
+    examples_option,
     inputs_option,
     model_option,
     save_option,
@@ -93,6 +94,7 @@ def run(
 @check_options
 @budget_options
 @save_option
+@examples_option
 @model_option
 @allow_option
 @_output_option
@@ -107,6 +109,7 @@ def repair(
     checks: Checks,
     budget: Budget,
     save: str | None,
+    examples: tuple[dict[str, JsonValue], ...],
     model: ModelSpec | None,
     allow: tuple[str, ...],
     output: Path | None,
@@ -123,7 +126,14 @@ def repair(
           --assert 'approx(output.fahrenheit, `69.8`, `0.01`)' --save celsius_to_fahrenheit
     """
     request = RepairRequest(
-        task=task, inputs=inputs, checks=checks, budget=budget, save=save, model=model, allow=allow
+        task=task,
+        inputs=inputs,
+        checks=checks,
+        budget=budget,
+        save=save,
+        examples=examples,
+        model=model,
+        allow=allow,
     )
     report = session.with_bank(lambda bank: bank.repair(workflow, request))
     return _finish(session, report, output=output, trace=trace)

@@ -7,7 +7,7 @@ fresh processes; varied runs change one input at a time, so that each input is s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
@@ -45,6 +45,8 @@ class Candidate:
     """Values its task states that stand inside its constants."""
     examples: tuple[Mapping[str, JsonValue], ...] = ()
     """Other inputs that the caller knows to be valid; tried before made-up ones."""
+    seen: Mapping[str, Sequence[JsonValue]] = field(default_factory=dict[str, Sequence[JsonValue]])
+    """By input: values that the world is known to have; tried before made-up ones too."""
 
 
 @dataclass(frozen=True)
@@ -96,14 +98,18 @@ def _interface(skill: Skill, replayer: Replayer) -> InterfaceFindings:
         ),
         faults=tuple(check_workflow(skill.workflow, replayer.snapshot, skills=replayer.signatures)),
         unpinned=tuple(t for t, known in tools.items() if known and pinned.get(t) != known.contract_hash),
-        flows=tuple(flow.message for flow in check_flows(skill.workflow, _labels(skill, replayer))),
+        flows=tuple(
+            flow.message for flow in check_flows(skill.workflow, _labels(skill, replayer), replayer.labels)
+        ),
         calls_itself=any(node.skill and node.skill.name == skill.name for node in skill.workflow.nodes),
     )
 
 
 def _labels(skill: Skill, replayer: Replayer) -> Mapping[ToolId, frozenset[Label]]:
     tools = (replayer.snapshot.get(pin.tool) for pin in skill.pins)
-    return {tool.id: labels_of(tool, replayer.effects.effect(tool.id)) for tool in tools if tool}
+    return {
+        tool.id: labels_of(tool, replayer.effects.effect(tool.id), replayer.labels) for tool in tools if tool
+    }
 
 
 async def _replayed(skill: Skill, replayer: Replayer) -> tuple[Skill, list[ReplayResult]]:
@@ -144,7 +150,7 @@ async def _varied(
 ) -> tuple[list[VariedRun], list[ReplayTest]]:
     """Return runs on other inputs and the tests made of the good ones; the world's faults are no runs."""
     original = skill.tests[0]
-    runs: list[VariedRun] = []
+    runs = [_held_out(original, test) for test in skill.tests if test.kind == "held_out"]
     tests: list[ReplayTest] = []
     for variant in _chosen(candidate, skill, original)[:_MOST_VARIED_RUNS]:
         run = await replayer.run(skill, variant.inputs, original.recorded)
@@ -159,6 +165,14 @@ async def _varied(
     return runs, tests
 
 
+def _held_out(original: ReplayTest, test: ReplayTest) -> VariedRun:
+    """Return the run of a held-out instance, which was replayed before with success, as a varied one."""
+    changed = tuple(sorted(differing_inputs(original.inputs, test.inputs)))
+    volatile = (*original.volatile, *test.volatile)
+    moved = bool(differences(original.outputs, test.outputs, apart_from=volatile))
+    return VariedRun(test.inputs, changed, succeeded=True, outputs_changed=moved, detail="held out")
+
+
 def _chosen(candidate: Candidate, skill: Skill, original: ReplayTest) -> list[Variant]:
     """Return variants in the order they are tried: given examples, then each input in turn."""
     given = [
@@ -166,7 +180,7 @@ def _chosen(candidate: Candidate, skill: Skill, original: ReplayTest) -> list[Va
         for example in candidate.examples
         if (changed := tuple(sorted(differing_inputs(original.inputs, example))))
     ]
-    by_input = variants(original.inputs, skill.signature.input_schema)
+    by_input = variants(original.inputs, skill.signature.input_schema, candidate.seen)
     most = max((len(found) for found in by_input.values()), default=0)
     in_turn = [found[i] for i in range(most) for found in by_input.values() if i < len(found)]
     return [*given, *in_turn]
@@ -203,6 +217,7 @@ def _judged(skill: Skill, original: ReplayTest, variant: Variant, run: Run, repl
         outputs_changed=moved,
         check_passed=check_passed,
         detail=detail,
+        known_valid=variant.known_valid,
     )
 
 

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from catalog.connections import Connections
 from catalog.effects import Activity, Effect, EffectTable, Reset
+from catalog.labels import LabelTable
 from catalog.result import CallOutcome, CallSuccess
 from catalog.schema import problems
 from catalog.tools import Snapshot, ToolId
@@ -90,6 +91,8 @@ class Replayer:
     fresh: frozenset[str] = frozenset()
     signatures: Mapping[str, Signature] = field(default_factory=dict[str, Signature])
     """Of the skills that the replayed one calls, by `name@version`."""
+    labels: LabelTable = field(default_factory=LabelTable)
+    """What the operator says of labels and granted flows."""
 
     async def run(
         self, skill: Skill, inputs: Mapping[str, JsonValue], recorded: Sequence[RecordedCall] = ()

@@ -24,7 +24,10 @@ _CURRENCIES = ("USD", "EUR", "GBP", "JPY")
 _ADDRESSED = re.compile(
     r"path|file|folder|dir|repo|url|uri|host|database|id$|key|token|sheet|range|table", re.IGNORECASE
 )
+_RECORD = re.compile(r"(?:^|_)(?:id|number|no|nr|key)$|Id$|Number$")
 _PER_INPUT = 3
+_PER_ENUM = 12
+"""So that all values of a small enum are tried, which alone shows that it moves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Variant:
 
     inputs: dict[str, JsonValue]
     changed: tuple[str, ...]
+    known_valid: bool = True
+    """False where the value is made up and may name something that is not there."""
 
 
 def variants(
@@ -49,17 +54,25 @@ def variants(
         original: inputs of the verified run.
         schema: the skill's input schema.
         seen: values for an input that the world is known to have, tried first.
-        per_input: most variants of one input.
+        per_input: most variants of one input; an enum that is small is tried in full.
     """
     properties = schema.get("properties")
     named = properties if isinstance(properties, dict) else {}
-    return {
-        name: [
-            Variant({**original, name: value}, (name,))
-            for value in _others(name, original, _part(named, name), (seen or {}).get(name, ()))[:per_input]
+    found: dict[str, list[Variant]] = {}
+    for name in dict.fromkeys((*original, *named)):
+        part, known = _part(named, name), (seen or {}).get(name, ())
+        options = part.get("enum")
+        most = max(per_input, min(len(options), _PER_ENUM)) if isinstance(options, list) else per_input
+        found[name] = [
+            Variant({**original, name: value}, (name,), value in known or _is_known_valid(name, value, part))
+            for value in _others(name, original, part, known)[:most]
         ]
-        for name in dict.fromkeys((*original, *named))
-    }
+    return found
+
+
+def _is_known_valid(name: str, value: JsonValue, schema: JsonSchema) -> bool:
+    """Return whether the schema alone vouches for a made-up value."""
+    return "enum" in schema or not (isinstance(value, str) or _RECORD.search(name))
 
 
 def _part(named: Mapping[str, JsonValue], name: str) -> JsonSchema:

@@ -126,7 +126,7 @@ class Evaluator:
 
     def _new_flows(self, workflow: Workflow, *, is_base: bool) -> list[Fault]:
         """Return a fault for each forbidden flow that an edit brought; those of the base are its owner's."""
-        flows = check_flows(workflow, self.world.labels)
+        flows = check_flows(workflow, self.world.labels, self.world.labelled)
         if is_base:
             self.base_flows = frozenset((flow.rule, flow.source, flow.sink) for flow in flows)
             return []

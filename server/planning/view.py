@@ -13,7 +13,7 @@ from functools import cached_property
 from pydantic import JsonValue
 
 from catalog.effects import Effect, EffectTable, Reset
-from catalog.labels import Label, labels_of
+from catalog.labels import Label, LabelTable, labels_of
 from catalog.search import ToolIndex
 from catalog.tools import JsonSchema, Snapshot, Tool, ToolId
 from server.planning.leaves import Leaf, closed_part, output_leaves
@@ -39,6 +39,8 @@ class World:
     snapshot: Snapshot
     effects: EffectTable
     index: ToolIndex
+    labelled: LabelTable = field(default_factory=LabelTable)
+    """What the operator says of labels and granted flows."""
 
     @cached_property
     def literals(self) -> list[TaskLiteral]:
@@ -57,7 +59,7 @@ class World:
     @cached_property
     def labels(self) -> Mapping[ToolId, frozenset[Label]]:
         """What each known tool does with information."""
-        return {tool.id: labels_of(tool, self.effect(tool.id)) for tool in self.snapshot}
+        return {tool.id: labels_of(tool, self.effect(tool.id), self.labelled) for tool in self.snapshot}
 
     def effect(self, tool: ToolId) -> Effect:
         """Return the effect class of a tool."""

@@ -33,6 +33,7 @@ from catalog.config import (
 from catalog.config.document import json_lines, parse_document
 from catalog.effects import Effect, Reset
 from catalog.errors import ConfigError
+from catalog.labels import Label
 from catalog.secret_store import MemorySecrets
 from catalog.tools import ToolId
 
@@ -117,6 +118,42 @@ def test_our_own_key_is_read():
         {"default": ModelSpec("local", "m")},
     )
     assert config.problems == ()
+
+
+def test_labels_and_granted_flows_are_read():
+    config = config_of(
+        '{"mcpServers": {"files": {"command": "run"}}, "skillbank": {'
+        '"labels": {"files": {"read_*": ["private", "untrusted"], "*": []}},'
+        '"flows": {"files/read_*": ["mail/send", "web/*"]}}}'
+    )
+    table, read, mail = config.labels, ToolId("files", "read_file"), ToolId("mail", "send")
+    assert table.set_for(read) == {Label.PRIVATE, Label.UNTRUSTED}
+    assert table.set_for(ToolId("files", "list")) == frozenset()
+    assert table.set_for(mail) is None
+    assert table.grants(read, mail)
+    assert not table.grants(read, ToolId("mail", "draft"))
+    assert not table.grants(ToolId("files", "list"), mail)
+    assert config.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("servers", "mode"),
+    [
+        ((), "propose"),
+        (("a",), "auto"),
+        (("other",), "propose"),
+        (("a", "other"), "propose"),
+        (("a", "b"), "off"),
+    ],
+    ids=["none", "own", "of-the-bank", "stricter-of-two", "strictest"],
+)
+def test_what_is_learned_over_several_servers_follows_the_strictest_mode(servers, mode):
+    config = config_of('{"skillbank": {"learning": {"*": "propose", "a": "auto", "b": "off"}}}')
+    assert config.learning_of(servers) == mode
+    assert [problem.split(",")[0] for problem in config.problems] == [
+        "skillbank.learning names server 'a'",
+        "skillbank.learning names server 'b'",
+    ]
 
 
 MALFORMED = {
@@ -207,6 +244,23 @@ MALFORMED = {
     "wrong learning": (
         '{"skillbank": {\n\n"learning": "always"}}',
         "3, key 'skillbank.learning': Input should be 'auto', 'propose' or 'off'",
+    ),
+    "wrong learning of a server": (
+        '{"skillbank": {"learning": {"*": "auto",\n"tables": "yes"}}}',
+        "2, key 'skillbank.learning.tables': Input should be 'auto', 'propose' or 'off'",
+    ),
+    "label of no kind": (
+        '{"skillbank": {"labels": {"mail": {\n"*": ["private", "secret"]}}}}',
+        "2, key 'skillbank.labels.mail.*.1': Input should be 'private', 'untrusted', 'public_sink' or "
+        "'destructive'",
+    ),
+    "flow from no tool": (
+        '{"skillbank": {"flows": {\n"files": ["mail/*"]}}}',
+        "2, key 'skillbank.flows.files.[key]': must be SERVER/TOOL, patterns allowed",
+    ),
+    "flow to no tool": (
+        '{"skillbank": {"flows": {"files/*":\n["mail"]}}}',
+        "2, key 'skillbank.flows.files/*.0': must be SERVER/TOOL, patterns allowed",
     ),
     "model no text": (
         '{"skillbank": {"models":\n{"default": null}}}',
@@ -486,7 +540,7 @@ def test_effects_of_a_server_that_is_not_there_are_a_problem_to_show():
 
 
 def test_a_key_of_ours_that_is_none_is_a_problem_to_show_and_refused_in_a_file_of_classes():
-    known = "effects, reset, reset_checks, allow, learning, models, idle_seconds"
+    known = "effects, reset, reset_checks, allow, labels, flows, learning, models, idle_seconds"
     config = config_of('{"skillbank": {"efects": {}}}')
     assert config.problems == (f"skillbank.efects is no key of ours and is not read; there are: {known}",)
     with pytest.raises(ConfigError, match=f"2, key 'efects': no such key; there are: {known}"):

@@ -37,16 +37,19 @@ from server.execution.options import MAX_FOR_EACH, MAX_SKILL_DEPTH
 from server.models.known import KNOWN_MODELS
 from server.reports import (
     CheckReport,
+    DeletedReport,
     DoctorReport,
     EffectsReport,
     ErrorReport,
     ForgottenReport,
+    LabelsReport,
     RecordingReport,
     RecordingsReport,
     RepairReport,
     ReviewReport,
     RunReport,
     SavedReport,
+    ShownSkill,
     SkillReport,
     SkillsReport,
     TestReport,
@@ -55,7 +58,6 @@ from server.reports import (
 from server.requests import Budget
 from server.surface.builtin_tools import BUILTIN_TOOLS
 from skills_store.lifecycle import STATES, TRANSITIONS
-from skills_store.skill import Skill
 from skills_store.trace import Status
 from skills_store.workflow.edits import EditParameter, InsertNode, RemoveNode, Reorder, SwapTool
 from skills_store.workflow.faults import Fault, TimeoutFault, ToolError
@@ -81,6 +83,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "model list": ListedModels,
     "model fetch": FetchedModel,
     "model serve": ServingModel,
+    "effects labels": LabelsReport,
     "effects list": EffectsReport,
     "effects set": EffectsReport,
     "effects verify": ResetCheckReport,
@@ -94,12 +97,15 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "repair": RepairReport,
     "solve": RepairReport,
     "skills list": SkillsReport,
-    "skills show": Skill,
+    "skills show": ShownSkill,
     "skills run": RunReport,
     "skills test": TestReport,
     "skills approve": SkillReport,
     "skills reject": SkillReport,
     "skills rollback": SkillReport,
+    "skills pin": SkillReport,
+    "skills unpin": SkillReport,
+    "skills delete": DeletedReport,
     "skills retire": SkillReport,
     "skills save": SavedReport,
     "review": ReviewReport,

@@ -15,6 +15,7 @@ import pytest
 
 from catalog.config import Config, ServerSpec
 from catalog.effects import Effect, EffectTable, Reset
+from catalog.labels import LabelTable
 from catalog.testing import Reply, ScriptedServer, ScriptedTool, open_test_connections
 from catalog.tools import ToolId
 from server.bank import Bank, Context
@@ -175,6 +176,7 @@ def open_desk(tmp_path: Path) -> OpenDesk:
         effects: Mapping[str, Mapping[str, Effect]] | None = None,
         reset: Mapping[str, Reset] | None = None,
         learning: Any = "auto",
+        labels: LabelTable | None = None,
         consent: Consent | None = None,
         secrets: tuple[str, ...] = (),
         configured: tuple[str, ...] | None = None,
@@ -186,8 +188,13 @@ def open_desk(tmp_path: Path) -> OpenDesk:
         offered = servers or {name: ScriptedServer(make) for name, make in makers.items()}
         table = EffectTable(effects or EFFECTS, reset or {})
         names = [*offered] if configured is None else configured
+        modes = {"*": "auto", **learning} if isinstance(learning, dict) else {"*": learning}
         config = Config(
-            {n: ServerSpec(n, command="scripted") for n in names}, effects=table, learning=learning
+            {n: ServerSpec(n, command="scripted") for n in names},
+            effects=table,
+            labels=labels or LabelTable(),
+            learning=modes.pop("*"),
+            learning_by_server=modes,
         )
         kept = store or open_sqlite_store(tmp_path / "store.db")
         progress: list[Progress] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.effects import Effect, EffectTable
+from catalog.labels import LabelTable
 from catalog.testing import ScriptedServer, ScriptedTool
 from server.evolution.candidate import Candidate
 from skills_store.workflow.edits import EditParameter, apply_edit
@@ -50,4 +51,18 @@ async def test_a_flow_that_the_plan_has_itself_is_its_owners():
     async with scene(servers(), effects=EFFECTS) as set_up:
         found = await set_up.evaluator.evaluate(Candidate(content_hash(plan), plan))
         assert [arguments for _, arguments in set_up.calls("web")] == [{"url": "http://x/secret"}]
+    assert found.faults == ()
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param(LabelTable({"files": {"*": frozenset()}}), id="labels-that-say-otherwise"),
+        pytest.param(LabelTable(granted={"files/*": ("web/fetch",)}), id="a-granted-flow"),
+    ],
+)
+async def test_what_the_operator_says_lets_an_edit_run(table):
+    async with scene(servers(), effects=EFFECTS, labelled=table) as set_up:
+        await set_up.evaluator.evaluate(Candidate(content_hash(PLAN), PLAN))
+        found = await set_up.evaluator.evaluate(leaking(PLAN))
     assert found.faults == ()

@@ -7,6 +7,7 @@ import pytest
 
 from catalog.effects import Effect
 from catalog.testing import ScriptedServer, ScriptedTool
+from catalog.tools import ToolId
 from server.bank.proving import replayer
 from server.curation.gathering import Candidate, gather_evidence
 from server.requests import RepairRequest
@@ -124,6 +125,71 @@ async def test_a_failure_on_other_inputs_is_kept_with_its_words(open_desk, addin
     failed = [run for run in found.evidence.varied if not run.succeeded]
     assert {run.changed for run in failed} == {("a",)}
     assert "only 1 will do" in failed[0].detail
+
+
+RECORDS = {"A-1": "new", "B-2": "sent", "C-3": "gone"}
+ONE_TEXT = {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}
+
+
+@pytest.fixture
+def order_status(node, document):
+    return document(
+        node("n", "s/status", {"order_id": "$inputs.order_id"}),
+        outputs={"status": "$nodes.n.output#/status"},
+        inputs={"order_id": {"type": "string"}},
+    )
+
+
+def orders():
+    def status(arguments):
+        known = RECORDS.get(arguments["order_id"])
+        return {"status": known} if known else "Error: no such order"
+
+    listing = ScriptedTool("list_orders", lambda _: {"orders": [{"id": key} for key in RECORDS]})
+    return offering(ScriptedTool("status", status, ONE_TEXT), listing)
+
+
+async def test_records_are_not_made_up_and_the_skill_waits_and_names_the_input(open_desk, order_status):
+    async with open_desk(orders(), effects={"s": {"*": Effect.READ}}) as desk:
+        request = RepairRequest(inputs={"order_id": "A-1"}, save="status")
+        report = await desk.bank.repair(order_status, request)
+    assert report.skill_state == "proposed"
+    assert "no 2 other valid values for order_id" in report.skill_reason
+
+
+@pytest.mark.parametrize("by", ["another-run", "a-listing"])
+async def test_records_that_the_world_was_seen_to_have_are_tried(open_desk, order_status, by):
+    async with open_desk(orders(), effects={"s": {"*": Effect.READ}}) as desk:
+        if by == "a-listing":
+            await desk.bank.call_tool(ToolId("s", "list_orders"), {})
+        else:
+            for key in ("B-2", "C-3"):
+                await desk.bank.call_tool(ToolId("s", "status"), {"order_id": key})
+        desk.context.afterwards.finish()
+        request = RepairRequest(inputs={"order_id": "A-1"}, save="status")
+        report = await desk.bank.repair(order_status, request)
+        skill = desk.store.head("status")
+    assert report.skill_state == "active", report.skill_reason
+    assert {test.inputs["order_id"]: test.outputs["status"] for test in skill.tests} == RECORDS
+
+
+async def test_a_held_out_instance_is_one_of_the_varied_runs(open_desk, adding):
+    async with open_desk(offering(ScriptedTool("add", add, PAIR)), effects=PURE) as desk:
+        await desk.bank.repair(adding, RepairRequest(inputs={"a": 1, "b": 2}, save="kept"))
+        head = desk.store.head("kept")
+        held = head.tests[0].model_copy(
+            update={
+                "name": "second_run",
+                "kind": "held_out",
+                "inputs": {"a": 9, "b": 8},
+                "outputs": {"sum": 17},
+            }
+        )
+        skill = head.model_copy(update={"state": "proposed", "tests": (head.tests[0], held)})
+        runner = replayer(desk.context.known(), desk.context, skill)
+        found = await gather_evidence(Candidate(skill=skill, learning="auto"), runner)
+    first = found.evidence.varied[0]
+    assert (first.inputs, first.changed, first.outputs_changed) == ({"a": 9, "b": 8}, ("a", "b"), True)
 
 
 async def test_postconditions_judge_varied_runs_too(open_desk, adding):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.effects import Effect, Reset
+from catalog.labels import Label, LabelTable
 from catalog.testing import ScriptedServer, ScriptedTool
 from server.execution.consent import GrantAll
 from server.requests import RepairRequest, SolveRequest
@@ -16,6 +17,10 @@ pytestmark = pytest.mark.anyio
 
 HASH_A, HASH_B = "Compute the sha256 hash of the text 'hello'", "Compute the sha256 hash of the text 'other'"
 DIGEST = Checks(("length(output.digest) == `64`",))
+LEAKING = {
+    "calculator": {"*": frozenset({Label.PRIVATE})},
+    "hashes": {"sha256": frozenset({Label.PUBLIC_SINK})},
+}
 
 
 @pytest.fixture
@@ -280,6 +285,48 @@ class ServerWithOneCounter:
         return {"id": f"id-{self.answers}", "text": arguments["text"]}
 
 
+class TestWhatTheOperatorSays:
+    async def test_of_a_server_decides_what_is_learned_over_it(self, open_desk):
+        async with open_desk(learning={"hashes": "propose"}) as desk:
+            for task in (HASH_A, HASH_B):
+                waits = await desk.bank.solve(task, SolveRequest(checks=DIGEST))
+        assert waits.skill_state == "proposed"
+        assert "learning mode is propose" in waits.skill_reason
+
+    async def test_off_for_one_server_leaves_the_others_as_they_are(self, open_desk):
+        async with open_desk(learning={"hashes": "off"}) as desk:
+            silent = await desk.bank.solve(HASH_A, SolveRequest(checks=DIGEST))
+            added = await desk.bank.solve(
+                "add 3 and 4", SolveRequest(checks=Checks(("output.result == `7`",)))
+            )
+        assert (silent.skill, silent.skill_reason) == (None, "learning is off for hashes")
+        assert added.skill_state == "proposed"
+
+    @pytest.mark.parametrize(
+        ("table", "state"),
+        [
+            pytest.param(LabelTable(), "active", id="nothing-said"),
+            pytest.param(LabelTable(LEAKING), "proposed", id="labels-that-forbid-the-flow"),
+            pytest.param(
+                LabelTable(LEAKING, {"calculator/add": ("hashes/*",)}), "active", id="a-granted-flow"
+            ),
+        ],
+    )
+    async def test_of_labels_and_flows_decides_whether_data_may_go_there(
+        self, open_desk, node, document, table, state
+    ):
+        flowing = document(
+            node("sum", "calculator/add", {"a": "$inputs.a", "b": 1}),
+            node("hash", "hashes/sha256", {"text": "{$nodes.sum.output#/result}"}),
+            outputs={"digest": "$nodes.hash.output#/digest"},
+            inputs={"a": {"type": "number"}},
+        )
+        async with open_desk(labels=table) as desk:
+            report = await save(desk, flowing, inputs={"a": 4}, check="length(output.digest) == `64`")
+        assert report.skill_state == state, report.skill_reason
+        assert failed(report) == ([] if state == "active" else ["data_flow"])
+
+
 class TestSecrets:
     SECRET = "hunter2-very-secret"
 
@@ -328,38 +375,68 @@ class TestSecrets:
         assert "secret" in report.skill_reason
 
 
-async def test_of_two_that_save_one_name_at_once_one_wins_and_the_other_is_told(
-    open_desk, adding, tmp_path, node, document
-):
-    other = document(
-        node("product", "calculator/multiply", {"a": "$inputs.a", "b": "$inputs.b"}),
-        outputs={"sum": "$nodes.product.output#/result"},
-        inputs={"a": {"type": "number"}, "b": {"type": "number"}},
-    )
-    rival = open_sqlite_store(tmp_path / "store.db")
-    async with open_desk() as desk:
-        saved = await save(desk, adding, name="mine")
+class Racing:
+    """The store of a process that is overtaken between judging and adding."""
 
-        class Racing:
-            """The store of a process that is overtaken between judging and adding."""
+    def __init__(self, store, rival, **changes):
+        self._store, self._rival, self._changes = store, rival, changes
+        self.conflicts = 0
 
-            def __getattr__(self, name):
-                return getattr(desk.store, name)
+    def __getattr__(self, name):
+        return getattr(self._store, name)
 
-            def add_version(self, skill, *, expected_head):
-                rival.add_version(
-                    skill.model_copy(update={"description": "the rival's"}), expected_head=expected_head
-                )
-                desk.store.add_version(skill, expected_head=expected_head)
+    def add_version(self, skill, *, expected_head, if_new=False):
+        if not self.conflicts:
+            self._rival.add_version(skill.model_copy(update=self._changes), expected_head=expected_head)
+        self.conflicts += 1
+        self._store.add_version(skill, expected_head=expected_head, if_new=if_new)
 
-        async with open_desk(store=Racing()) as overtaken:
-            report = await save(overtaken, other, name="contested", inputs={"a": 5, "b": 1})
-        (contested,) = desk.store.versions("contested")
-    rival.close()
-    assert saved.skill_state == "active"
-    assert (report.status, report.skill) == ("verified", None)
-    assert "somebody else saved contested meanwhile" in report.skill_reason
-    assert contested.description == "the rival's"
+
+class TestTwoAtOnce:
+    @pytest.fixture
+    def rival(self, tmp_path):
+        store = open_sqlite_store(tmp_path / "store.db")
+        yield store
+        store.close()
+
+    async def test_of_two_that_save_one_name_one_wins_and_the_other_is_told(self, open_desk, adding, rival):
+        async with open_desk() as desk:
+            racing = Racing(desk.store, rival, description="the rival's", content_hash="sha256:other")
+            async with open_desk(store=racing) as overtaken:
+                report = await save(overtaken, adding, name="contested")
+            (contested,) = desk.store.versions("contested")
+        assert (report.status, report.skill) == ("verified", None)
+        assert "somebody else saved contested meanwhile" in report.skill_reason
+        assert contested.description == "the rival's"
+
+    @pytest.mark.parametrize("name", ["contested", "another"], ids=["same-name", "another-name"])
+    async def test_of_two_that_save_one_workflow_one_skill_is_left(self, open_desk, adding, rival, name):
+        async with open_desk() as desk:
+            racing = Racing(desk.store, rival, name=name)
+            async with open_desk(store=racing) as overtaken:
+                report = await save(overtaken, adding, name="contested")
+            assert [(skill.name, skill.version) for skill in desk.store.heads()] == [(name, 1)]
+        assert (report.skill, racing.conflicts) == (name, 1)
+        assert f"{name} is this workflow already and is active" in report.skill_reason
+
+    async def test_of_two_that_learn_one_workflow_from_runs_the_second_is_a_proof_of_the_first(
+        self, open_desk, rival
+    ):
+        async with open_desk() as desk:
+            racing = Racing(desk.store, rival)
+            first = await self.proposed(desk)
+            desk.store.delete(first.name)
+            racing._changes = {"provenance": first.provenance, "tests": first.tests}
+            async with open_desk(store=racing) as overtaken:
+                report = await overtaken.bank.solve(HASH_B, SolveRequest(checks=DIGEST))
+            (kept,) = desk.store.heads()
+        assert (report.skill, report.skill_state, kept.version) == (first.name, "active", 1)
+        assert "2 distinct verified runs" in report.skill_reason
+
+    async def proposed(self, desk):
+        await desk.bank.solve(HASH_A, SolveRequest(checks=DIGEST))
+        (skill,) = desk.store.heads()
+        return skill
 
 
 async def test_a_memory_store_learns_as_well(open_desk, adding):

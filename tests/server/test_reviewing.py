@@ -59,6 +59,15 @@ class TestAPersonsOwnVersion:
         assert (right.skill.version, right.skill.state) == (3, "active")
         assert (now.version, now.origin) == (3, "user")
 
+    async def test_that_holds_a_secret_is_refused(self, open_desk):
+        async with open_desk(secrets=("hunter2-very-secret",)) as desk:
+            await saved(desk, text="milk")
+            document = (await desk.bank.show_skill("note")).workflow.to_json()
+            document["nodes"][0]["arguments"] = {"text": "{$inputs.text} hunter2-very-secret"}
+            with pytest.raises(NotSaved, match="holds a secret"):
+                await desk.bank.revise("note", document)
+            assert len(desk.store.versions("note")) == 1
+
     async def test_with_faults_or_without_a_change_is_refused(self, open_desk):
         async with open_desk() as desk:
             await saved(desk, ADD, "plus", a=1, b=2)

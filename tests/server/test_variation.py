@@ -51,6 +51,27 @@ def test_what_the_world_is_known_to_have_comes_first():
     assert others(5, {"type": "integer"}, seen={"x": ["no number", 77]}) == [77, 6, 10]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "schema", "known"),
+    [
+        ("x", 5, {"type": "integer"}, True),
+        ("order_id", 5, {"type": "integer"}, False),
+        ("customer", "Ada", {"type": "string"}, False),
+        ("unit", "a", {"enum": ["a", "b"]}, True),
+    ],
+    ids=["number", "record", "text", "enum"],
+)
+def test_what_is_made_up_and_may_name_nothing_is_told_from_what_is_valid(name, value, schema, known):
+    declared = {"type": "object", "properties": {name: schema}}
+    made = variants({name: value}, declared)[name]
+    assert {variant.known_valid for variant in made} == {known}
+    assert variants({name: value}, declared, {name: [7, "Eve", "b"]})[name][0].known_valid
+
+
+def test_all_values_of_a_small_enum_are_tried():
+    assert others("v0", {"enum": [f"v{n}" for n in range(9)]}) == [f"v{n}" for n in range(1, 9)]
+
+
 def test_one_input_changes_at_a_time():
     schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}}}
     found = variants({"a": 1, "b": True}, schema, per_input=1)

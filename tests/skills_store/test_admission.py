@@ -87,6 +87,7 @@ def test_a_verdict_lists_every_check_in_order_with_its_inputs():
     assert (verdict.state, verdict.reason) == ("active", "all gates passed; 2 distinct verified runs")
     assert [(check.gate, check.name, check.passed) for check in verdict.checks] == [
         ("duplicate", "new", True),
+        ("duplicate", "behaviour", True),
         ("interface", "portable_schema", True),
         ("interface", "static_check", True),
         ("interface", "pinned", True),
@@ -102,12 +103,12 @@ def test_a_verdict_lists_every_check_in_order_with_its_inputs():
         ("trivial", "calls_tools", True),
         ("trivial", "depends_on_inputs", True),
     ]
-    replay = verdict.checks[5]
+    replay = verdict.checks[6]
     assert replay.inputs == [
         {"test": "original", "inputs": {"value": 1, "unit": "m"}, "passed": True, "isolated": False}
     ]
     assert (replay.detail, replay.seconds) == ("1 of 1 replays gave the recorded outputs", 0.25)
-    assert verdict.checks[9].inputs == [{"tool": "units/convert", "effect": "pure", "reset": "none"}]
+    assert verdict.checks[10].inputs == [{"tool": "units/convert", "effect": "pure", "reset": "none"}]
 
 
 @pytest.mark.parametrize(
@@ -506,3 +507,63 @@ def test_a_further_blemish_never_improves_the_state(pair):
     rank = ["shadow", "context_only", "proposed", "active"]
     both = judge_admission(good(**{name: bad[name] for name in pair})).state
     assert all(rank.index(both) <= rank.index(judge_admission(good(**{n: bad[n]})).state) for n in pair)
+
+
+def test_a_skill_that_does_what_another_does_says_which():
+    verdict = judge_admission(good(equals="to_metres"))
+    assert (verdict.state, verdict.reason) == (
+        "active",
+        "all gates passed; 2 distinct verified runs; it does what to_metres does",
+    )
+    assert [check.detail for check in verdict.checks if check.name == "behaviour"] == [
+        "it does what to_metres does"
+    ]
+
+
+class TestAnInputThatMovesNothing:
+    """It is an error unless its kind explains it, which the check then says."""
+
+    def reached(self, name: str, schema: dict[str, Any], *tried: Any):
+        inputs = {"type": "object", "properties": {"value": {"type": "number"}, name: schema}}
+        node = Node(id="conv", tool=CONVERT, arguments={"value": "$inputs.value", "x": f"$inputs.{name}"})
+        candidate = a_candidate(
+            a_workflow(inputs=inputs, nodes=(node,)),
+            signature=Signature(input_schema=inputs, output_schema={"type": "object"}),
+            tests=(ReplayTest(name="original", inputs={"value": 1, name: "a"}, outputs={"converted": 2}),),
+        )
+        idle = [varied(name, inputs={"value": 1, name: value}, outputs_changed=False) for value in tried]
+        verdict = judge_admission(good(skill=candidate, varied=(varied("value"), varied("value"), *idle)))
+        return next(check for check in verdict.checks if check.name == "inputs_reach_outputs")
+
+    @pytest.mark.parametrize("name", ["limit", "maxResults", "output_format", "timeout_seconds", "verbose"])
+    def test_is_excused_where_it_says_how_the_answer_is_given(self, name):
+        check = self.reached(name, {"type": "string"}, "b")
+        assert (check.passed, check.inputs["excused"]) == (True, [name])
+        assert f"apart from {name}: it says how much is given, how, or how long" in check.detail
+
+    def test_is_excused_where_all_values_of_its_enum_were_tried(self):
+        check = self.reached("mode", {"enum": ["a", "b", "c"]}, "b", "c")
+        assert check.detail.endswith("mode: all 3 values of its enum were tried and agree")
+
+    @pytest.mark.parametrize(
+        ("name", "schema", "tried"),
+        [
+            ("mode", {"enum": ["a", "b", "c"]}, ["b"]),
+            ("max", {"type": "string"}, ["b"]),
+            ("unit", {"type": "string"}, ["b", "c"]),
+        ],
+        ids=["enum-in-part", "a-bound-of-the-task", "any-other"],
+    )
+    def test_is_an_error_otherwise(self, name, schema, tried):
+        check = self.reached(name, schema, *tried)
+        assert (check.passed, check.leaves) == (False, "shadow")
+        assert check.detail == f"the input {name} moves no output"
+
+
+def test_made_up_inputs_that_fail_say_nothing_of_the_skill_and_name_the_input():
+    runs = [varied("unit", succeeded=False, detail="no such unit", known_valid=False) for _ in range(3)]
+    verdict = judge_admission(good(varied=(varied("value"), *runs)))
+    assert verdict.state == "proposed"
+    assert (
+        "no 2 other valid values for unit; made up ones failed on unit = 'km': no such unit" in verdict.reason
+    )

@@ -80,7 +80,7 @@ def test_a_condition_and_a_list_carry_data_too():
 
 def test_a_granted_pair_is_allowed_and_no_other():
     planned = workflow(FILE, ("b", POST, {"text": "$nodes.a.output"}))
-    granted = LabelTable(granted={"files/read_file": ("chat/*",)})
+    granted = LabelTable(granted={"files/read_*": ("chat/*",)})
     assert check_flows(planned, LABELS, granted) == ()
     assert check_flows(planned, LABELS, LabelTable(granted={"files/read_file": ("web/*",)}))
 

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from catalog.effects import Effect
 from catalog.era import KnownEra
 from catalog.tools import Annotations, Snapshot, Tool, ToolId
-from skills_store.errors import IllegalTransition, UnknownSkill, VersionConflict
+from skills_store.errors import IllegalTransition, SkillInUse, UnknownSkill, VersionConflict
 from skills_store.lifecycle import STATES, StateChange
 from skills_store.skill import (
     AdmissionCheck,
@@ -31,6 +31,7 @@ from skills_store.store import MemoryStore, Store
 from skills_store.trace import Coercion, Verification
 from skills_store.utility import Use, UseCounts
 from skills_store.workflow.faults import ToolError
+from skills_store.workflow.model import Node
 
 NOW = ToolId("weather", "current")
 
@@ -209,7 +210,104 @@ class TestStates:
             store.move("temperature", 1, "active", reason="", by="person", at=1.0)
 
 
+class TestPins:
+    def test_a_pinned_version_stays_the_head_until_it_is_let_go(self, store, a_skill):
+        for number in (1, 2):
+            store.add_version(a_skill(version=number), expected_head=number - 1 or None)
+        store.pin("temperature", 1)
+        store.add_version(a_skill(version=3), expected_head=1)
+        assert (store.pinned("temperature"), store.head("temperature").version) == (1, 1)
+        with pytest.raises(IllegalTransition, match="pinned to version 1: `skillbank skills unpin"):
+            store.set_head("temperature", 3, expected_head=1)
+        store.pin("temperature", None)
+        assert (store.pinned("temperature"), store.head("temperature").version) == (None, 1)
+        store.set_head("temperature", 3, expected_head=1)
+        assert store.head("temperature").version == 3
+
+    def test_the_system_moves_what_is_pinned_only_after_a_changed_tool(self, store, a_skill):
+        store.add_version(a_skill(state="active"), expected_head=None)
+        store.pin("temperature", 1)
+        for state in ("context_only", "suppressed", "retired"):
+            with pytest.raises(IllegalTransition, match="pinned to version 1: only a person moves it"):
+                store.move("temperature", 1, state, reason="", by="system", at=1.0)
+        assert store.move("temperature", 1, "stale", reason="", by="system", at=1.0).state == "stale"
+        assert store.move("temperature", 1, "active", reason="", by="system", at=1.0).state == "active"
+        assert store.move("temperature", 1, "retired", reason="", by="person", at=1.0).state == "retired"
+
+    def test_only_what_is_there_can_be_pinned(self, store, a_skill):
+        store.add_version(a_skill(), expected_head=None)
+        for name, version in (("temperature", 2), ("other", 1), ("other", None)):
+            with pytest.raises(UnknownSkill):
+                store.pin(name, version)
+        assert (store.pinned("temperature"), store.pinned("other")) == (None, None)
+
+
+class TestDeleting:
+    def test_takes_versions_log_uses_and_pin_and_leaves_the_rest(self, store, a_skill, a_trace):
+        for name in ("temperature", "wind"):
+            store.add_version(a_skill(name=name, content_hash=f"sha256:{name}"), expected_head=None)
+            store.record_use(Use(name, 1, "call", succeeded=True, world_fault=False, at=1.0, trace="t1"))
+        store.add_version(a_skill(version=2), expected_head=1)
+        store.add_trace(a_trace())
+        store.publish(["temperature", "wind"])
+        store.pin("temperature", 1)
+        before = store.revision()
+        store.delete("temperature")
+        assert store.revision() > before
+        assert [skill.name for skill in store.heads()] == ["wind"]
+        assert (store.versions("temperature"), store.changes("temperature")) == ([], [])
+        assert (store.uses("temperature", 5), store.pinned("temperature")) == ([], None)
+        assert store.by_content_hash("sha256:temperature") is None
+        assert (store.published(), store.use_counts("wind").uses) == (("wind",), 1)
+        assert store.trace("t1") is not None
+        store.add_version(a_skill(), expected_head=None)
+        assert (store.head("temperature").version, store.use_counts("temperature").uses) == (1, 0)
+
+    def test_of_what_another_skill_calls_is_refused_until_that_is_retired(self, store, a_skill):
+        store.add_version(a_skill(), expected_head=None)
+        calling = a_skill().workflow.model_copy(
+            update={
+                "nodes": (
+                    Node.model_validate(
+                        {"id": "inner", "skill": {"name": "temperature", "version": 1}, "arguments": {}}
+                    ),
+                )
+            }
+        )
+        store.add_version(a_skill(name="outer", workflow=calling), expected_head=None)
+        with pytest.raises(SkillInUse, match="temperature is called by outer@1"):
+            store.delete("temperature")
+        assert store.head("temperature") is not None
+        store.move("outer", 1, "retired", reason="", by="person", at=1.0)
+        store.delete("temperature")
+        assert store.head("temperature") is None
+
+    def test_of_what_is_not_there_is_refused(self, store):
+        with pytest.raises(UnknownSkill):
+            store.delete("temperature")
+
+
+def test_a_workflow_that_came_meanwhile_is_not_added_as_new(store, a_skill):
+    store.add_version(a_skill(), expected_head=None, if_new=True)
+    with pytest.raises(VersionConflict, match="temperature@1 has the workflow of other"):
+        store.add_version(a_skill(name="other"), expected_head=None, if_new=True)
+    store.add_version(a_skill(name="third"), expected_head=None)
+    assert [skill.name for skill in store.heads()] == ["temperature", "third"]
+
+
 class TestUses:
+    def test_the_newest_come_first(self, store, a_skill):
+        store.add_version(a_skill(), expected_head=None)
+        uses = [
+            Use("temperature", 1, "direct", succeeded=True, world_fault=False, at=1.0, trace="a"),
+            Use("temperature", 1, "call", succeeded=False, world_fault=True, at=2.0),
+        ]
+        for use in uses:
+            store.record_use(use)
+        assert store.uses("temperature", 5) == uses[::-1]
+        assert store.uses("temperature", 1) == uses[1:]
+        assert store.uses("other", 5) == []
+
     def test_uses_of_all_versions_are_counted_by_name(self, store, a_skill):
         store.add_version(a_skill(), expected_head=None)
         store.add_version(a_skill(version=2), expected_head=1)

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from catalog.effects import Effect, Reset
+from catalog.labels import Label
 from catalog.tools import ToolId
 from server.onboarding import Probed
-from server.reports import EffectsReport, ToolEffect
+from server.reports import EffectsReport, LabelsReport, ToolEffect, ToolLabels
 from server.reset_trial import TrialCall, TrialVerdict
 
 
@@ -26,6 +27,22 @@ def test_effects_list_shows_class_and_reason_of_each_tool(cli):
         "effects": [{"server": "tables", "tool": "query", "effect": "read", "reason": "configured: query"}],
         "reset": {"tables": "process"},
         "reset_checks": {},
+    }
+
+
+def test_effects_labels_shows_what_each_label_follows_from_and_what_is_granted(cli):
+    told = ToolLabels(server="mail", tool="send", labels={Label.PUBLIC_SINK: "its name says send"})
+    silent = ToolLabels(server="clock", tool="now", labels={})
+    cli.bank.answers["list_labels"] = LabelsReport(tools=(silent, told), flows={"files/*": ("mail/send",)})
+    assert [line.split() for line in cli("effects", "labels").out.splitlines()] == [
+        ["tool", "label", "why"],
+        ["mail/send", "public_sink", "its", "name", "says", "send"],
+        ["granted:", "files/*", "→", "mail/send"],
+    ]
+    assert cli("effects", "labels", "--json").json["tools"][1] == {
+        "server": "mail",
+        "tool": "send",
+        "labels": {"public_sink": "its name says send"},
     }
 
 

@@ -28,11 +28,13 @@ COMMANDS = sorted(leaves())
 
 def test_the_commands_are_these():
     assert [" ".join(path) for path in COMMANDS] == [
-        *("add", "bench", "check", "demo", "doctor", "effects list", "effects set", "effects verify", "init"),
+        *("add", "bench", "check", "demo", "doctor"),
+        *("effects labels", "effects list", "effects set", "effects verify", "init"),
         *("inputs forget", "inputs list", "inputs set", "login", "logout"),
         *("model fetch", "model list", "model serve", "record list", "record prune", "record show", "repair"),
-        *("review", "run", "serve", "skills approve", "skills list", "skills reject", "skills retire"),
-        *("skills rollback", "skills run", "skills save", "skills show", "skills test", "solve"),
+        *("review", "run", "serve", "skills approve", "skills delete", "skills list", "skills pin"),
+        *("skills reject", "skills retire", "skills rollback", "skills run", "skills save", "skills show"),
+        *("skills test", "skills unpin", "solve"),
     ]
 
 

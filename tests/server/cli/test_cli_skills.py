@@ -9,8 +9,21 @@ import pytest
 from catalog.effects import Effect
 from catalog.tools import ToolId
 from server.bank.errors import NotDecided
-from server.reports import RunReport, SkillReport, SkillsReport, TestOutcome, TestReport
-from skills_store.errors import IllegalTransition, UnknownSkill, VersionConflict
+from server.reports import (
+    DeletedReport,
+    MoveReport,
+    NeededTool,
+    RunCost,
+    RunReport,
+    ShownSkill,
+    SkillReport,
+    SkillsReport,
+    Standing,
+    TestOutcome,
+    TestReport,
+    UseReport,
+)
+from skills_store.errors import IllegalTransition, SkillInUse, UnknownSkill, VersionConflict
 from skills_store.skill import (
     AdmissionCheck,
     AdmissionVerdict,
@@ -82,6 +95,34 @@ SKILL = Skill(
         checks=(AdmissionCheck(name="varied_runs", gate="function", passed=False, detail="1 of 2"),),
     ),
 )
+NOT_USED = {"uses": 0, "successes": 0, "world_faults": 0, "likely_at_least": 0, "round_trips_saved": 0}
+SHOWN = ShownSkill(
+    **dict(SKILL),
+    standing=Standing(
+        in_use=2,
+        pinned=2,
+        published=True,
+        moves=(
+            MoveReport(before=None, after="proposed", by="system", reason="added", at=1),
+            MoveReport(before="proposed", after="active", by="person", reason="approved", at=2),
+        ),
+        tools=(
+            NeededTool(server="units", tool="convert", effect=Effect.PURE, configured=True, holds=True),
+            NeededTool(server="mathematics", tool="round", effect=Effect.READ, configured=True, holds=False),
+            NeededTool(server="gone", tool="away", effect=Effect.UNKNOWN, configured=False, holds=None),
+        ),
+        learned=RunCost(runs=1, calls=2, seconds=0.5, median=0.5),
+        admission_seconds=0,
+        use=UseReport(
+            uses=5,
+            successes=3,
+            world_faults=1,
+            likely_at_least=0.3,
+            cost=RunCost(runs=2, calls=4, seconds=1, median=0.5),
+            round_trips_saved=3,
+        ),
+    ),
+)
 MOVED = SkillReport(name="to_f", version=1, state="active", reason="rolled back")
 
 
@@ -110,20 +151,40 @@ def test_an_empty_bank_says_how_to_fill_it(cli):
 
 
 def test_skills_show_fits_a_skill_on_one_screen(cli):
-    cli.bank.answers["show_skill"] = SKILL
+    cli.bank.answers["show_skill"] = SHOWN
     ran = cli("skills", "show", "to_f", "--version", "2")
     assert cli.bank.asked == [("show_skill", "to_f", 2)]
     assert ran.out == (
         "to_f version 2  active  all gates pass\n"
         "Convert Celsius to Fahrenheit.\n"
+        "  proposed → active by a person  approved\n"
+        "  in use, pinned to version 2, clients see it as a tool\n"
         "\nInputs\n  c number  Degrees Celsius\n  digits integer or null, optional  \n"
         "\nOutputs\n  f number  \n"
         "\nGraph\n  conv  units/convert\n  round  mathematics/round  ← conv\n"
         "\nEvidence\n  ✓ assertion  output.f\n  ✗ function: varied_runs  1 of 2\n"
         "\nTests\n  original (original, 1 recorded calls, 1 volatile)\n"
-        "\nPinned tools\n  units/convert  pure  0123456789ab\n"
+        "\nNeeds\n  ✓ units/convert  pure  as it was when verified\n"
+        "  ✗ mathematics/round  read  changed or gone since\n"
+        "  ✗ gone/away  unknown  its server is not configured\n"
+        "\nCost and use\n  learned from 1 run: 2 calls, 0.5 s; judged in 0.0 s\n"
+        "  3 of 5 uses right (likely at least 30%), 1 stopped by the world"
+        "; 2 runs: 4 calls, 1.0 s, 0.50 s each\n"
+        "  saved a client 3 round trips; not known: tokens saved, planning time saved\n"
     )
-    assert cli("skills", "show", "to_f", "--json").json == SKILL.model_dump(mode="json")
+    shown = cli("skills", "show", "to_f", "--json").json
+    assert shown == {**SKILL.model_dump(mode="json"), "standing": SHOWN.standing.model_dump(mode="json")}
+    assert shown["standing"]["use"]["not_known"] == ["tokens saved", "planning time saved"]
+
+
+def test_skills_show_says_what_is_not_known(cli):
+    standing = SHOWN.standing.model_copy(
+        update={"learned": None, "pinned": None, "use": UseReport(**{**NOT_USED, "cost": None})}
+    )
+    cli.bank.answers["show_skill"] = SHOWN.model_copy(update={"standing": standing, "origin": "user"})
+    out = cli("skills", "show", "to_f").out
+    assert "  learned from runs no longer kept; judged in 0.0 s\n  not used yet\n" in out
+    assert "written by a person: the system does not change it" in out
 
 
 def test_skills_run_prints_outputs(cli):
@@ -154,6 +215,32 @@ def test_rollback_and_retire_pass_on_what_was_said(cli):
         ("retire", "to_f", "replaced"),
         ("retire", "to_f", "retired by a person"),
     ]
+
+
+def test_pin_and_unpin_pass_on_what_was_said_and_show_what_stays(cli):
+    cli.bank.answers = {"pin": MOVED.model_copy(update={"pinned": 1}), "unpin": MOVED}
+    assert cli("skills", "pin", "to_f", "1").out == "to_f version 1 is active, pinned: rolled back\n"
+    cli("skills", "pin", "to_f")
+    assert cli("skills", "unpin", "to_f", "--json").json["pinned"] is None
+    assert cli.bank.asked == [("pin", "to_f", 1), ("pin", "to_f", None), ("unpin", "to_f")]
+
+
+def test_delete_asks_on_a_terminal_and_needs_yes_elsewhere(cli, monkeypatch):
+    cli.bank.answers["delete"] = DeletedReport(name="to_f", versions=2, uses=7)
+    refused = cli("skills", "delete", "to_f", "--json")
+    assert (refused.code, refused.json["error"]["kind"]) == (3, "needs_approval")
+    cli.interactive = True
+    monkeypatch.setattr("sys.stdin", StringIO("n\ny\n"))
+    assert cli("skills", "delete", "to_f").code == 3
+    assert cli.bank.asked == []
+    assert cli("skills", "delete", "to_f").out == "to_f is deleted: 2 versions, 7 uses\n"
+    cli.interactive = False
+    assert cli("skills", "delete", "to_f", "--yes", "--json").json == {
+        "name": "to_f",
+        "versions": 2,
+        "uses": 7,
+    }
+    assert cli.bank.asked == [("delete", "to_f")] * 2
 
 
 PROPOSED = SKILL.model_copy(update={"state": "proposed", "reason": "leaves lasting effects"})
@@ -231,6 +318,8 @@ def test_a_word_on_what_is_not_proposed_is_answered_before_it_is_asked_for(cli, 
         (UnknownSkill("no skill 'x'"), "unknown_skill", 2),
         (IllegalTransition("rejected is final"), "illegal_transition", 2),
         (VersionConflict("the head moved"), "version_conflict", 1),
+        (SkillInUse("x is called by y@1"), "skill_in_use", 1),
+        (NotDecided("x@1 is shadow"), "refused", 1),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

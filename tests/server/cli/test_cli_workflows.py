@@ -142,6 +142,7 @@ def test_repair_passes_the_request_on(cli):
         cli.file("w.json", "{}"),
         *("--task", "convert it", "--inputs", '{"a": 1}', "--assert", "output"),
         *("--budget-seconds", "0", "--budget-calls", "7", "--save", "to_f", "--allow", "mail/send"),
+        *("--example", '{"a": 2}', "--example", '{"a": 3}'),
     )
     request = RepairRequest(
         task="convert it",
@@ -150,6 +151,7 @@ def test_repair_passes_the_request_on(cli):
         budget=Budget(seconds=0, calls=7),
         save="to_f",
         allow=("mail/send",),
+        examples=({"a": 2}, {"a": 3}),
     )
     assert cli.bank.asked == [("repair", b"{}", request)]
 
