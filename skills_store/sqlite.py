@@ -156,6 +156,15 @@ class SqliteStore:
             ).fetchone()
         return UseCounts(*row)
 
+    def uses(self, name: str, limit: int) -> list[Use]:
+        with self._file.read() as connection:
+            rows = connection.execute(
+                "SELECT skill, version, route, succeeded, world_fault, at, trace FROM uses"
+                " WHERE skill = ? ORDER BY id DESC LIMIT ?",
+                (name, limit),
+            ).fetchall()
+        return [_use(row) for row in rows]
+
     def published(self) -> tuple[str, ...]:
         with self._file.read() as connection:
             return _published(connection)
@@ -287,6 +296,11 @@ def _text(record: BaseModel, leaving_out: set[str] | None = None) -> str:
 def _json(value: object) -> str:
     # ASCII with escapes: a result may hold lone surrogates, which no UTF-8 text can.
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
+def _use(row: tuple[Any, ...]) -> Use:
+    skill, version, route, succeeded, world_fault, at, trace = row
+    return Use(skill, version, route, bool(succeeded), bool(world_fault), at, trace)
 
 
 def _parsed(row: tuple[str, str, str]) -> Skill:

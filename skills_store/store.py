@@ -6,7 +6,7 @@ Which moves of a skill are legal is `lifecycle`, enforced here on every write.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from threading import RLock
 from typing import Protocol
@@ -100,6 +100,10 @@ class Store(Protocol):
 
     def use_counts(self, name: str) -> UseCounts:
         """Return the counts over all versions of a name."""
+        ...
+
+    def uses(self, name: str, limit: int) -> list[Use]:
+        """Return the newest uses of all versions of a name, the newest first."""
         ...
 
     def published(self) -> tuple[str, ...]:
@@ -228,7 +232,7 @@ class MemoryStore:
         self._added: dict[str, tuple[str, int]] = {}
         self._heads: dict[str, int] = {}
         self._changes: defaultdict[str, list[StateChange]] = defaultdict(list)
-        self._uses: Counter[tuple[str, str]] = Counter()
+        self._uses: defaultdict[str, list[Use]] = defaultdict(list)
         self._published: tuple[str, ...] = ()
         self._revision = 0
         self._traces: dict[str, Trace] = {}
@@ -299,14 +303,16 @@ class MemoryStore:
     def record_use(self, use: Use) -> None:
         with self._open():
             self._known(use.skill, use.version)
-            self._uses[use.skill, "uses"] += 1
-            self._uses[use.skill, "successes"] += use.succeeded
-            self._uses[use.skill, "world_faults"] += use.world_fault
+            self._uses[use.skill].append(use)
 
     def use_counts(self, name: str) -> UseCounts:
         with self._open():
-            of = {kind: self._uses[name, kind] for kind in ("uses", "successes", "world_faults")}
-            return UseCounts(**of)
+            uses = self._uses.get(name, [])
+        return UseCounts(len(uses), sum(u.succeeded for u in uses), sum(u.world_fault for u in uses))
+
+    def uses(self, name: str, limit: int) -> list[Use]:
+        with self._open():
+            return list(reversed(self._uses.get(name, [])))[:limit]
 
     def published(self) -> tuple[str, ...]:
         with self._open():

@@ -57,6 +57,8 @@ _LONGEST_VALUE = 160
 _MOST_FAULTS = 6
 _LONGEST_FAULT = 400
 _LONGEST_ADVICE = 1_200
+_LONGEST_SKILL = 2_400
+"""A view of a skill comes within its own budget of tokens; a plan cut short teaches a wrong one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +142,14 @@ def advice_text(advice: Advice) -> str:
     """Return what is known besides the task as it stands before it, empty when nothing is."""
     parts: list[str] = []
     if advice.experiences:
-        parts.append("What was learned before:\n" + _listed(advice.experiences))
+        parts.append("What was learned before:\n" + _listed(advice.experiences, _LONGEST_ADVICE))
     if advice.skills:
-        parts.append("Plans that worked for like requests:\n" + _listed(advice.skills))
+        parts.append("Plans that worked for like requests:\n" + _listed(advice.skills, _LONGEST_SKILL))
     return "".join(f"{part}\n\n" for part in parts)
 
 
-def _listed(texts: Sequence[str]) -> str:
-    return "\n".join(f"- {plain_text(text, _LONGEST_ADVICE)}" for text in texts)
+def _listed(texts: Sequence[str], longest: int) -> str:
+    return "\n".join(f"- {plain_text(text, longest)}" for text in texts)
 
 
 def _value(value: JsonValue) -> str:

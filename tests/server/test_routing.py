@@ -60,8 +60,9 @@ async def test_another_route_that_was_asked_for_plans(open_desk, route):
     async with open_desk() as desk:
         await taught(desk)
         report = await desk.bank.solve(task("third"), SolveRequest(checks=DIGEST, route=route))
-    assert (report.status, report.route) == ("verified", "dynamic")
-    assert report.route_reasons
+        trace = desk.store.trace(report.trace_id)
+    assert (report.status, report.route, report.route_reasons[0]) == ("verified", route, "asked for")
+    assert (trace.route, trace.route_reasons) == (route, report.route_reasons)
 
 
 async def test_the_direct_route_that_was_asked_for_never_plans(open_desk):
