@@ -163,7 +163,10 @@ class SqliteStore:
                 " WHERE skill = ? ORDER BY id DESC LIMIT ?",
                 (name, limit),
             ).fetchall()
-        return [_use(row) for row in rows]
+        return [
+            Use(skill, version, route, bool(succeeded), bool(world_fault), at, trace)
+            for skill, version, route, succeeded, world_fault, at, trace in rows
+        ]
 
     def published(self) -> tuple[str, ...]:
         with self._file.read() as connection:
@@ -296,11 +299,6 @@ def _text(record: BaseModel, leaving_out: set[str] | None = None) -> str:
 def _json(value: object) -> str:
     # ASCII with escapes: a result may hold lone surrogates, which no UTF-8 text can.
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
-
-
-def _use(row: tuple[Any, ...]) -> Use:
-    skill, version, route, succeeded, world_fault, at, trace = row
-    return Use(skill, version, route, bool(succeeded), bool(world_fault), at, trace)
 
 
 def _parsed(row: tuple[str, str, str]) -> Skill:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from server.bank.context import Context
 from server.planning.insights import insights_of
-from server.planning.task_reading import is_same_family
-from skills_store.errors import MalformedWorkflow
+from server.planning.router import example_of
+from server.planning.task_reading import is_same_family, likeness
+from skills_store.retrieval import SAME_PATTERN
 from skills_store.skill import Skill
 from skills_store.trace import Trace
-from skills_store.workflow.hashing import shape_hash
-from skills_store.workflow.model import parse_workflow
 
 __all__ = ["family_insights"]
 
@@ -21,26 +20,20 @@ def family_insights(task: str, skill: Skill | None, context: Context) -> tuple[s
 
     Args:
         task: runs for tasks that say the same with other values belong to its family.
-        skill: runs of the same shape as its workflow do too; None: no skill is near.
+        skill: the nearest one, whose runs and whose own task's family belong to it too; None: none is near.
         context: the bank.
     """
-    shapes: dict[str, str | None] = {}
-    family: list[Trace] = []
-    for trace in context.store.traces(_TRACES_LOOKED_AT):
-        if trace.task is None:
-            continue
-        if is_same_family(task, trace.task) or (
-            skill is not None and _shape(trace, shapes) == skill.shape_hash
-        ):
-            family.append(trace)
-    return insights_of(family)
+    return insights_of(
+        [
+            trace
+            for trace in context.store.traces(_TRACES_LOOKED_AT)
+            if trace.task is not None
+            and (is_same_family(task, trace.task) or (skill is not None and _is_of(skill, trace, trace.task)))
+        ]
+    )
 
 
-def _shape(trace: Trace, known: dict[str, str | None]) -> str | None:
-    """Return the shape of what ran, None where its document cannot be read any more."""
-    if trace.workflow_hash not in known:
-        try:
-            known[trace.workflow_hash] = shape_hash(parse_workflow(trace.workflow))
-        except MalformedWorkflow:
-            known[trace.workflow_hash] = None
-    return known[trace.workflow_hash]
+def _is_of(skill: Skill, trace: Trace, task: str) -> bool:
+    own = skill.provenance.task
+    is_like = own is not None and likeness(task, own, example_of(skill)) >= SAME_PATTERN
+    return is_like or trace.workflow_hash == skill.content_hash

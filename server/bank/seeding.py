@@ -36,7 +36,8 @@ class Before:
     """What is known of a task before it is planned."""
 
     direct: DirectRun | NotRun
-    hits: Sequence[SkillHit] = ()
+    hits: Sequence[SkillHit] | None = None
+    """The skills that fit it, best first; None where nobody looked for them."""
     insights: tuple[str, ...] = ()
     """What earlier runs of the family of the task showed."""
 
@@ -72,11 +73,10 @@ class Before:
         """
         is_asked_for = request.route == "seeded"
         least = _NEAR_WHEN_ASKED if is_asked_for else _NEAR
-        near = [hit for hit in self.hits if hit.score >= least]
+        near = [hit for hit in self.hits or () if hit.score >= least]
         if not near:
-            return Seeds(
-                (), (f"no skill is near the task (a score of {least} or more)",) if self.hits else ()
-            )
+            why = f"no skill is near the task (a score of {least} or more)"
+            return Seeds((), (why,) if self.hits is not None else ())
         if has_model:
             return _seeded(near[:_MOST_SHOWN], context)
         if alike := confusable(near):
@@ -102,9 +102,9 @@ async def look_back(task: str, request: SolveRequest, context: Context, direct: 
     """
     if request.route == "dynamic" or not context.findable_skills():
         return Before(direct, insights=family_insights(task, None, context))
-    hits: Sequence[SkillHit] = ()
-    if not isinstance(direct, DirectRun):
-        hits = (await recall(task, _POOL, context)).hits
+    if isinstance(direct, DirectRun):
+        return Before(direct, insights=family_insights(task, None, context))
+    hits = (await recall(task, _POOL, context)).hits
     nearest = hits[0].skill if hits and hits[0].score >= _NEAR else None
     return Before(direct, hits, family_insights(task, nearest, context))
 

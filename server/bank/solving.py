@@ -79,7 +79,9 @@ async def solve_task(
     plans = plan_deterministically(world, wanted)
     seed = None if planner.backend is not None else _seed_plan(seeds, world, wanted)
     if not len(snapshot) or (not plans and planner.backend is None and seed is None):
-        return Repaired(_told(_no_plan(task, context), planner))
+        reasons = _reasons(request, before, seeds, None, planner)
+        nothing = _no_plan(task, context).model_copy(update={"route_reasons": reasons})
+        return Repaired(_told(nothing, planner))
     way = _Way(_route(seeds, planner, seed), _reasons(request, before, seeds, seed, planner))
     if spent:
         first = seed.workflow if seed is not None else plans[0]
