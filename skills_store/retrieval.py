@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Final
@@ -101,7 +101,6 @@ class SkillIndex:
     Args:
         skills: heads, in any state; those `NOT_RECALLED` are left out.
         uses: counts by name; a skill without an entry has not been used.
-        risks: how much speaks against a skill, in [0, 1), by name; none for one without an entry.
 
     Paper: FlowEvo (retrieval): recall by overlap of family, signature and pattern, then rerank by
         compatibility and utility, less what past failures make of its risk.
@@ -110,16 +109,11 @@ class SkillIndex:
         skill nothing in the query speaks of is never a hit. Equal patterns rank first outright.
     """
 
-    def __init__(
-        self,
-        skills: Iterable[Skill],
-        uses: Mapping[str, UseCounts] | None = None,
-        risks: Mapping[str, float] | None = None,
-    ) -> None:
-        self._risks = risks or {}
+    def __init__(self, skills: Iterable[Skill], uses: Mapping[str, UseCounts] | None = None) -> None:
         counts = uses or {}
         recalled = sorted((s for s in skills if s.state not in NOT_RECALLED), key=lambda s: s.name)
         self._entries = [_entry(skill, counts.get(skill.name, UseCounts())) for skill in recalled]
+        self._rows = {entry.skill.name: row for row, entry in enumerate(self._entries)}
         self._uses = counts
         self._postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
         for row, entry in enumerate(self._entries):
@@ -131,7 +125,8 @@ class SkillIndex:
         query: str,
         limit: int = 10,
         near: Mapping[str, float] | None = None,
-        alike: Mapping[str, float] | None = None,
+        alike: Callable[[Skill], float] | None = None,
+        risk: Callable[[Skill], float] | None = None,
     ) -> list[SkillHit]:
         """Return the skills that fit a task best, best first, equal ones ordered by name.
 
@@ -139,28 +134,30 @@ class SkillIndex:
             query: the task.
             limit: most hits.
             near: how near each skill's meaning is to the task's, by name; None: not known.
-            alike: how much each skill's own task says the same, values aside, by name; those with the
-                same pattern come first, and nothing after them scores higher. None: not known.
+            alike: how much a skill's own task says the same, values aside; asked of the likeliest only.
+                Those with the same pattern come first, and nothing after them scores higher.
+            risk: how much speaks against a skill, in [0, 1); asked of the likeliest only.
         """
         asked = _query(query)
         meant = {name: share for name, share in (near or {}).items() if share >= _MEANT}
-        patterned = {name: share for name, share in (alike or {}).items() if share >= SAME_PATTERN}
         covered = self._coverage(asked)
-        for row, entry in enumerate(self._entries):
-            share = max(meant.get(entry.skill.name, 0.0), patterned.get(entry.skill.name, 0.0))
-            if share:
+        for name, share in meant.items():
+            if (row := self._rows.get(name)) is not None:
                 covered[row] = max(covered.get(row, 0.0), share)
         pool = nsmallest(max(_POOL_PER_HIT * limit, _POOL), covered, key=lambda row: (-covered[row], row))
-        scored = {row: self._score(row, covered[row], asked) for row in pool}
-        other = {row: self._entries[row].skill.name not in patterned for row in pool}
-        best = sorted(pool, key=lambda row: (other[row], -scored[row], row))
+        likeness = {row: alike(self._entries[row].skill) if alike else 0.0 for row in pool}
+        patterned = {row: share for row, share in likeness.items() if share >= SAME_PATTERN}
+        scored = {row: self._score(row, max(covered[row], patterned.get(row, 0.0)), asked) for row in pool}
+        order = sorted(pool, key=lambda row: (row not in patterned, -scored[row], row))[: 2 * limit]
+        risks = {row: risk(self._entries[row].skill) if risk else 0.0 for row in order}
+        kept = {row: scored[row] * (1 - _RISK * risks[row]) for row in order}
         hits: list[SkillHit] = []
-        for row in best[:limit]:
-            skill = self._entries[row].skill
-            score = min(scored[row], hits[-1].score if hits else 1.0)
-            same = (f"same task pattern: {patterned[skill.name]:.2f}",) if skill.name in patterned else ()
-            reasons = (*same, *self._reasons(row, asked, meant))
-            hits.append(SkillHit(skill, score, reasons, (alike or {}).get(skill.name, 0.0)))
+        for row in sorted(order, key=lambda row: (row not in patterned, -kept[row], row))[:limit]:
+            score = min(kept[row], hits[-1].score if hits else 1.0)
+            same = (f"same task pattern: {patterned[row]:.2f}",) if row in patterned else ()
+            against = (f"what speaks against it: {risks[row]:.2f}",) if risks[row] else ()
+            reasons = (*same, *self._reasons(row, asked, meant), *against)
+            hits.append(SkillHit(self._entries[row].skill, score, reasons, likeness[row]))
         return hits
 
     def _score(self, row: int, coverage: float, query: _Query) -> float:
@@ -169,7 +166,7 @@ class SkillIndex:
             coverage = 1.0
         fit = _fit(entry, query)
         trust = 1 - _FIT - _UTILITY + _FIT * (1.0 if fit is None else fit) + _UTILITY * entry.rate
-        return coverage * trust * (1 - _RISK * self._risks.get(entry.skill.name, 0.0))
+        return coverage * trust
 
     def _coverage(self, query: _Query) -> dict[int, float]:
         """Return the share of the query each entry covers, rare words weighing more."""
@@ -192,7 +189,6 @@ class SkillIndex:
             *by_meaning,
             *_places(entry, query),
             *_circumstances(entry, query, self._uses.get(entry.skill.name)),
-            *((f"what speaks against it: {risk:.2f}",) if (risk := self._risks.get(name, 0.0)) else ()),
         )
 
 

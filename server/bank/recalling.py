@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from catalog.search import EVERYTHING, Scope
 from server.bank.context import Context
@@ -44,11 +45,12 @@ async def recall(task: str, limit: int, context: Context, scope: Scope = EVERYTH
         skill for skill in context.findable_skills() if scope.skills is None or skill.name in scope.skills
     ]
     uses = {skill.name: context.store.use_counts(skill.name) for skill in usable}
-    risks = {skill.name: doubts_about(skill, context).risk for skill in usable if uses[skill.name].uses}
-    alike = {skill.name: _likeness(task, skill) for skill in usable}
     findings = await context.find(task, _POOL_PER_HIT * limit, "skill", scope)
     near = {hit.entry.owner: hit.near for hit in findings.found.hits if hit.near is not None}
-    hits = SkillIndex(usable, uses, risks).search(task, limit, near, alike)
+    index = SkillIndex(usable, uses)
+    hits = index.search(
+        task, limit, near, partial(_likeness, task), lambda skill: doubts_about(skill, context).risk
+    )
     return Recalled(hits, findings, confusable(hits))
 
 

@@ -92,8 +92,10 @@ async def solve_task(
     evaluator = Evaluator(world, request.checks, episode, options)
     request = replace(request, budget=request.budget.after(anyio.current_time() - started))
     if planner.backend is not None:
-        request = _advised(request, before, seeds, snapshot)
-        climb = _climb(planner.backend, request, evaluator, context, plans, is_planned=tried is not None)
+        advice = _advice(request, before, seeds, snapshot)
+        climb = _climb(
+            planner.backend, request, evaluator, context, plans, advice, is_planned=tried is not None
+        )
         await climb.climb()
         best = report_of(climb) or Repaired(_no_plan(task, context, climb.unread_message))
         best = replace(best, report=_told(best.report, replace(planner, problem=climb.problem)))
@@ -135,14 +137,11 @@ def _route(seeds: Seeds, planner: _Planner, seed: BoundPlan | None) -> Route:
     return "seeded" if seed is not None or (seeds.seeds and planner.backend is not None) else "dynamic"
 
 
-def _advised(request: SolveRequest, before: Before, seeds: Seeds, snapshot: Snapshot) -> SolveRequest:
-    """Return the request with what a model is told of near skills and of the family of the task."""
+def _advice(request: SolveRequest, before: Before, seeds: Seeds, snapshot: Snapshot) -> Advice:
+    """Return what a model is told: what the caller gave, near skills, and the family of the task."""
     views = seed_views(seeds.seeds, tool_labels(snapshot))
-    return replace(
-        request,
-        skills=(*request.skills, *views),
-        experiences=(*request.experiences, *before.insights),
-    )
+    tools = [node.tool for seed in seeds.seeds for node in seed.skill.workflow.nodes if node.tool is not None]
+    return Advice((*request.experiences, *before.insights), (*request.skills, *views), tools)
 
 
 def _count_seeds(seeds: Seeds, seed: BoundPlan | None, report: RepairReport, context: Context) -> None:
@@ -170,6 +169,7 @@ def _climb(
     evaluator: Evaluator,
     context: Context,
     plans: list[Workflow],
+    advice: Advice,
     *,
     is_planned: bool,
 ) -> Climb:
@@ -178,7 +178,7 @@ def _climb(
         model,
         evaluator.world,
         wanted_outputs(request.checks),
-        Advice(request.experiences, request.skills),
+        advice,
         context.redact,
     )
     return Climb(planner, model, evaluator, request.budget, context, plans, is_planned=is_planned)

@@ -123,7 +123,11 @@ class ModelPlanner:
         if self._view is None:
             whole = self.whole_up_to if not self._is_two_stage else self.whole_up_to // 2
             self._view = await view_catalog(
-                self.world, self.backend.count_tokens, self._view_budget, whole_up_to=whole
+                self.world,
+                self.backend.count_tokens,
+                self._view_budget,
+                whole_up_to=whole,
+                needed=self.advice.tools,
             )
         return self._view
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from catalog.plain_text import plain_text
+from catalog.tools import ToolId
 from server.backends.backend import Message
 from server.planning.catalog_view import CatalogView
 from skills_store.workflow.faults import (
@@ -69,6 +70,8 @@ class Advice:
     """Each a rule of thumb, when to use it and what to do."""
     skills: Sequence[str] = ()
     """Each a compact view of a skill that is like the task."""
+    tools: Sequence[ToolId] = ()
+    """Tools that the skills call, which a model has to be shown."""
 
 
 def rules_message(view: CatalogView, *, can_map: bool = False) -> Message:

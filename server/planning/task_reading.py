@@ -141,7 +141,7 @@ def _token(piece: _Piece) -> tuple[str, str]:
     return piece.kind, look(piece.value)
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=4096)
 def _pieces(task: str) -> tuple[_Piece, ...]:
     """Return a task piece by piece, in order: values as the task states them, words as stems."""
     stated = [literal for literal in task_literals(task) if literal.kind != "word"]
@@ -155,22 +155,26 @@ def _pieces(task: str) -> tuple[_Piece, ...]:
     return tuple(sorted(pieces, key=lambda piece: piece.start))
 
 
-def _slots(task: str, example: Mapping[str, JsonValue]) -> dict[int, _Slot] | None:
+def _slots(task: str, example: Mapping[str, JsonValue]) -> Mapping[int, _Slot] | None:
     """Return where a task states the values of its inputs, by the first piece of each.
 
     None when a place could be that of two inputs.
     """
+    looks = ((name, look(value)) for name, value in example.items() if not isinstance(value, list | dict))
+    return _places(task, tuple((name, said) for name, said in looks if said))
+
+
+@lru_cache(maxsize=4096)
+def _places(task: str, wanted: tuple[tuple[str, str], ...]) -> Mapping[int, _Slot] | None:
     pieces = _pieces(task)
     found: dict[int, _Slot] = {}
-    for name, value in example.items():
-        wanted = look(value) if not isinstance(value, list | dict) else ""
-        for first in range(len(pieces)) if wanted else ():
-            for count in range(1, min(_LONGEST_PHRASE, len(pieces) - first) + 1):
-                if _said(task, pieces[first : first + count]) != wanted:
-                    continue
+    for first in range(len(pieces)):
+        for count in range(1, min(_LONGEST_PHRASE, len(pieces) - first) + 1):
+            said = _said(task, pieces[first : first + count])
+            for name in (name for name, value in wanted if value == said):
                 if first in found:
                     return None
-                found[first] = _Slot(count, name, wanted)
+                found[first] = _Slot(count, name, said)
     return found
 
 

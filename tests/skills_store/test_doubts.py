@@ -17,7 +17,7 @@ NOW = 1_000 * HOUR
 
 
 def used(trace: str, *, right: bool, world: bool = False, hours_ago: float = 0, **more: Any) -> Use:
-    fields = {"version": 1, "route": "direct", **more}
+    fields: dict[str, Any] = {"version": 1, "route": "direct", **more}
     return Use("s", succeeded=right, world_fault=world, at=NOW - hours_ago * HOUR, trace=trace, **fields)
 
 
