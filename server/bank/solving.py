@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import anyio
 
-from catalog.tools import Snapshot
 from server.backends.backend import Backend
 from server.backends.errors import BackendError
 from server.bank.context import Context, allowing
@@ -92,7 +91,8 @@ async def solve_task(
     evaluator = Evaluator(world, request.checks, episode, options)
     request = replace(request, budget=request.budget.after(anyio.current_time() - started))
     if planner.backend is not None:
-        advice = _advice(request, before, seeds, snapshot)
+        views = seed_views(seeds.seeds, tool_labels(snapshot), planner.backend.context_tokens)
+        advice = _advice(request, before, seeds, views)
         climb = _climb(
             planner.backend, request, evaluator, context, plans, advice, is_planned=tried is not None
         )
@@ -137,9 +137,8 @@ def _route(seeds: Seeds, planner: _Planner, seed: BoundPlan | None) -> Route:
     return "seeded" if seed is not None or (seeds.seeds and planner.backend is not None) else "dynamic"
 
 
-def _advice(request: SolveRequest, before: Before, seeds: Seeds, snapshot: Snapshot) -> Advice:
+def _advice(request: SolveRequest, before: Before, seeds: Seeds, views: Sequence[str]) -> Advice:
     """Return what a model is told: what the caller gave, near skills, and the family of the task."""
-    views = seed_views(seeds.seeds, tool_labels(snapshot))
     tools = [node.tool for seed in seeds.seeds for node in seed.skill.workflow.nodes if node.tool is not None]
     return Advice((*request.experiences, *before.insights), (*request.skills, *views), tools)
 

@@ -77,10 +77,18 @@ def bound_plan(skill: Skill, world: World, wanted: Sequence[str]) -> BoundPlan |
     return BoundPlan(workflow, bound, unbound)
 
 
-def seed_views(seeds: Sequence[Seed], labels: dict[ToolId, str]) -> tuple[str, ...]:
-    """Return what a model is told of seeds in a budget: the first with its skeleton, others as guards."""
+def seed_views(
+    seeds: Sequence[Seed], labels: dict[ToolId, str], context_tokens: int | None = None
+) -> tuple[str, ...]:
+    """Return what a model is told of seeds: the first with its skeleton, others as guards, in a budget.
+
+    Args:
+        seeds: the nearest first.
+        labels: what the model calls tools by.
+        context_tokens: of the model, of which a quarter is the most; None: it is large.
+    """
     views: list[str] = []
-    left = _VIEW_TOKENS
+    left = _VIEW_TOKENS if context_tokens is None else min(_VIEW_TOKENS, context_tokens // 4)
     for place, seed in enumerate(seeds):
         forms = [_guard(seed)] if place else [_skeleton(seed, labels), _guard(seed)]
         limit = min(left, _SKILL_TOKENS)

@@ -172,4 +172,5 @@ class TestWithAModel:
         views = seed_views([long] * 9, {})
         assert sum(map(estimate_tokens, views)) <= 1_800
         assert all(estimate_tokens(view) <= 550 for view in views)
+        assert sum(map(estimate_tokens, seed_views([long] * 9, {}, context_tokens=2_400))) <= 600
         assert ["Plan" in view for view in seed_views([Seed(skill), Seed(skill)], {})] == [True, False]
