@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from server.bank.context import Context
-from server.bank.insights import family_insights
 from server.bank.recalling import doubts_about, recall
 from server.bank.routing import DirectRun, NotRun
 from server.compilation.prose import guidance_lines
 from server.planning.seeding import Seed
 from server.requests import SolveRequest
 from skills_store.retrieval import SAME_PATTERN, SkillHit, confusable
+from skills_store.skill import Skill
 
 __all__ = ["Before", "Seeds", "look_back"]
 
@@ -21,6 +21,8 @@ _NEAR = 0.45
 """Score from which on a skill is near enough to start a plan from."""
 _NEAR_WHEN_ASKED = 0.15
 _MOST_SHOWN = 2
+_WITHIN = 0.1
+"""How far behind the nearest a second skill may be to be shown to a model too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,16 @@ class Before:
     direct: DirectRun | NotRun
     hits: Sequence[SkillHit] | None = None
     """The skills that fit it, best first; None where nobody looked for them."""
-    insights: tuple[str, ...] = ()
-    """What earlier runs of the family of the task showed."""
 
     @property
     def tried(self) -> DirectRun | None:
         """The skill that was run first and failed, None when there was none."""
         return self.direct if isinstance(self.direct, DirectRun) else None
+
+    @property
+    def nearest(self) -> Skill | None:
+        """The skill that is nearest to the task, None when none is near."""
+        return self.hits[0].skill if self.hits and self.hits[0].score >= _NEAR else None
 
     @property
     def slot_calls(self) -> int:
@@ -78,7 +83,9 @@ class Before:
             why = f"no skill is near the task (a score of {least} or more)"
             return Seeds((), (why,) if self.hits is not None else ())
         if has_model:
-            return _seeded(near[:_MOST_SHOWN], context)
+            return _seeded(
+                [hit for hit in near if near[0].score - hit.score < _WITHIN][:_MOST_SHOWN], context
+            )
         if alike := confusable(near):
             return Seeds(
                 (), (f"several skills fit about alike and none is clearly meant: {', '.join(alike)}",)
@@ -96,17 +103,13 @@ class Before:
 
 
 async def look_back(task: str, request: SolveRequest, context: Context, direct: DirectRun | NotRun) -> Before:
-    """Return what is known for a task that no skill has solved: near skills and insights of its family.
+    """Return what is known for a task that no skill has solved: how it was tried, and the skills near it.
 
     A skill that was just run and failed is no seed.
     """
-    if request.route == "dynamic" or not context.findable_skills():
-        return Before(direct, insights=family_insights(task, None, context))
-    if isinstance(direct, DirectRun):
-        return Before(direct, insights=family_insights(task, None, context))
-    hits = (await recall(task, _POOL, context)).hits
-    nearest = hits[0].skill if hits and hits[0].score >= _NEAR else None
-    return Before(direct, hits, family_insights(task, nearest, context))
+    if request.route == "dynamic" or isinstance(direct, DirectRun) or not context.findable_skills():
+        return Before(direct)
+    return Before(direct, (await recall(task, _POOL, context)).hits)
 
 
 def _seeded(hits: Sequence[SkillHit], context: Context) -> Seeds:

@@ -16,6 +16,7 @@ from server.backends.backend import Backend
 from server.backends.errors import BackendError
 from server.bank.context import Context, allowing
 from server.bank.escalating import Climb, report_of
+from server.bank.insights import family_insights
 from server.bank.patience import for_search
 from server.bank.plan_search import first_right
 from server.bank.repairing import Repaired, checked_only, spent_at_once
@@ -92,7 +93,7 @@ async def solve_task(
     request = replace(request, budget=request.budget.after(anyio.current_time() - started))
     if planner.backend is not None:
         views = seed_views(seeds.seeds, tool_labels(snapshot), planner.backend.context_tokens)
-        advice = _advice(request, before, seeds, views)
+        advice = _advice(request, seeds, views, family_insights(task, before.nearest, context))
         climb = _climb(
             planner.backend, request, evaluator, context, plans, advice, is_planned=tried is not None
         )
@@ -137,10 +138,10 @@ def _route(seeds: Seeds, planner: _Planner, seed: BoundPlan | None) -> Route:
     return "seeded" if seed is not None or (seeds.seeds and planner.backend is not None) else "dynamic"
 
 
-def _advice(request: SolveRequest, before: Before, seeds: Seeds, views: Sequence[str]) -> Advice:
+def _advice(request: SolveRequest, seeds: Seeds, views: Sequence[str], insights: Sequence[str]) -> Advice:
     """Return what a model is told: what the caller gave, near skills, and the family of the task."""
     tools = [node.tool for seed in seeds.seeds for node in seed.skill.workflow.nodes if node.tool is not None]
-    return Advice((*request.experiences, *before.insights), (*request.skills, *views), tools)
+    return Advice((*request.experiences, *insights), (*request.skills, *views), tools)
 
 
 def _count_seeds(seeds: Seeds, seed: BoundPlan | None, report: RepairReport, context: Context) -> None:
