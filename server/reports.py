@@ -185,6 +185,8 @@ class RepairReport(_Report):
     verdict: AdmissionVerdict | None = None
     route: Route | None = None
     route_reasons: tuple[str, ...] = ()
+    slot_calls: int = 0
+    """Calls of free tools that looked for inputs the task leaves open; they are among `calls`."""
     diff: str = ""
     lineage: tuple[CandidateRecord, ...] = ()
     """The first candidates in the order of the search, and all that led to the reported one."""
@@ -239,6 +241,8 @@ class SkillsReport(_Report):
     """What a search compared, None in a plain listing."""
     note: str = ""
     """Why only words were compared; empty when meanings were too."""
+    confusable: tuple[str, ...] = ()
+    """The first hits when they fit about alike, so that none of them is clearly meant; else empty."""
 
 
 class SavedReport(_Report):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Final
@@ -24,7 +24,7 @@ from catalog.vocabulary import STOP_WORDS
 from skills_store.skill import Skill, SkillState
 from skills_store.utility import UseCounts, success_rate
 
-__all__ = ["NOT_RECALLED", "SkillHit", "SkillIndex", "skill_entry"]
+__all__ = ["NOT_RECALLED", "SAME_PATTERN", "SkillHit", "SkillIndex", "confusable", "skill_entry"]
 
 NOT_RECALLED: Final[frozenset[SkillState]] = frozenset({"shadow", "suppressed", "rejected", "retired"})
 """States whose skills nobody is led to by searching."""
@@ -45,6 +45,12 @@ _FIT: Final = 0.15
 _UTILITY: Final = 0.15
 _MEANT: Final = 0.35
 """Nearness of meaning from which on it counts as coverage, whatever words are used."""
+SAME_PATTERN: Final = 0.85
+"""Likeness of two tasks, values aside, from which on they have the same pattern."""
+_RISK: Final = 0.5
+"""Part of a score that what speaks against a skill can take."""
+_MARGIN: Final = 0.05
+"""By how much the best hit must be ahead of the next to be clearly the one that is meant."""
 _POOL: Final = 40
 _POOL_PER_HIT: Final = 4
 """Entries that are reranked, by coverage alone, for each hit that is wanted."""
@@ -64,7 +70,9 @@ class SkillHit:
     score: float
     """In (0, 1]."""
     reasons: tuple[str, ...]
-    """Which words stand where, how the inputs fit, how its uses went."""
+    """Which words stand where, how the inputs fit, how its uses went, what speaks against it."""
+    alike: float = 0.0
+    """How much its own task and the query say the same, values aside, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,43 +103,62 @@ class SkillIndex:
         uses: counts by name; a skill without an entry has not been used.
 
     Paper: FlowEvo (retrieval): recall by overlap of family, signature and pattern, then rerank by
-        compatibility and utility.
+        compatibility and utility, less what past failures make of its risk.
     Differs: no benchmark or family labels exist here; compatibility is whether the query holds
         values for the inputs, utility is the smoothed rate; both scale the overlap, so that a
-        skill nothing in the query speaks of is never a hit.
+        skill nothing in the query speaks of is never a hit. Equal patterns rank first outright.
     """
 
     def __init__(self, skills: Iterable[Skill], uses: Mapping[str, UseCounts] | None = None) -> None:
         counts = uses or {}
         recalled = sorted((s for s in skills if s.state not in NOT_RECALLED), key=lambda s: s.name)
         self._entries = [_entry(skill, counts.get(skill.name, UseCounts())) for skill in recalled]
+        self._rows = {entry.skill.name: row for row, entry in enumerate(self._entries)}
         self._uses = counts
         self._postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
         for row, entry in enumerate(self._entries):
             for word, weight in _weights(entry).items():
                 self._postings[word].append((row, weight))
 
-    def search(self, query: str, limit: int = 10, near: Mapping[str, float] | None = None) -> list[SkillHit]:
+    def search(
+        self,
+        query: str,
+        limit: int = 10,
+        near: Mapping[str, float] | None = None,
+        alike: Callable[[Skill], float] | None = None,
+        risk: Callable[[Skill], float] | None = None,
+    ) -> list[SkillHit]:
         """Return the skills that fit a task best, best first, equal ones ordered by name.
 
         Args:
             query: the task.
             limit: most hits.
             near: how near each skill's meaning is to the task's, by name; None: not known.
+            alike: how much a skill's own task says the same, values aside; asked of the likeliest only.
+                Those with the same pattern come first, and nothing after them scores higher.
+            risk: how much speaks against a skill, in [0, 1); asked of the likeliest only.
         """
         asked = _query(query)
         meant = {name: share for name, share in (near or {}).items() if share >= _MEANT}
         covered = self._coverage(asked)
-        for row, entry in enumerate(self._entries):
-            if entry.skill.name in meant:
-                covered[row] = max(covered.get(row, 0.0), meant[entry.skill.name])
+        for name, share in meant.items():
+            if (row := self._rows.get(name)) is not None:
+                covered[row] = max(covered.get(row, 0.0), share)
         pool = nsmallest(max(_POOL_PER_HIT * limit, _POOL), covered, key=lambda row: (-covered[row], row))
-        scored = [(-self._score(row, covered[row], asked), row) for row in pool]
-        best = sorted(scored)[:limit]
-        return [
-            SkillHit(self._entries[row].skill, -score, self._reasons(row, asked, meant))
-            for score, row in best
-        ]
+        likeness = {row: alike(self._entries[row].skill) if alike else 0.0 for row in pool}
+        patterned = {row: share for row, share in likeness.items() if share >= SAME_PATTERN}
+        scored = {row: self._score(row, max(covered[row], patterned.get(row, 0.0)), asked) for row in pool}
+        order = sorted(pool, key=lambda row: (row not in patterned, -scored[row], row))[: 2 * limit]
+        risks = {row: risk(self._entries[row].skill) if risk else 0.0 for row in order}
+        kept = {row: scored[row] * (1 - _RISK * risks[row]) for row in order}
+        hits: list[SkillHit] = []
+        for row in sorted(order, key=lambda row: (row not in patterned, -kept[row], row))[:limit]:
+            score = min(kept[row], hits[-1].score if hits else 1.0)
+            same = (f"same task pattern: {patterned[row]:.2f}",) if row in patterned else ()
+            against = (f"what speaks against it: {risks[row]:.2f}",) if risks[row] else ()
+            reasons = (*same, *self._reasons(row, asked, meant), *against)
+            hits.append(SkillHit(self._entries[row].skill, score, reasons, likeness[row]))
+        return hits
 
     def _score(self, row: int, coverage: float, query: _Query) -> float:
         entry = self._entries[row]
@@ -163,6 +190,20 @@ class SkillIndex:
             *_places(entry, query),
             *_circumstances(entry, query, self._uses.get(entry.skill.name)),
         )
+
+
+def confusable(hits: Sequence[SkillHit]) -> tuple[str, ...]:
+    """Return the names of the first hits when they fit about alike, empty when one is clearly ahead.
+
+    Paper: FlowEvo (routing; ambiguity margin 0.5 of a total near 5). Differs: 0.05 of a score in (0, 1].
+    """
+    alike = [
+        hit.skill.name
+        for hit in hits
+        if hits[0].score - hit.score < _MARGIN
+        and (hit.alike >= SAME_PATTERN) == (hits[0].alike >= SAME_PATTERN)
+    ]
+    return tuple(alike) if len(alike) > 1 else ()
 
 
 def skill_entry(skill: Skill) -> Entry:

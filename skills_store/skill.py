@@ -95,6 +95,8 @@ class Guidance(_Record):
     """Text beside the body, rendered from graph and schemas, never from tool output."""
 
     when_to_use: str = ""
+    when_not: tuple[str, ...] = ()
+    """Negative preconditions: where it cannot help."""
     pitfalls: tuple[str, ...] = ()
 
 

@@ -398,9 +398,7 @@ class MemoryStore:
     def use_counts(self, name: str) -> UseCounts:
         with self._open():
             uses = self._uses.get(name, [])
-            return UseCounts(
-                len(uses), sum(use.succeeded for use in uses), sum(use.world_fault for use in uses)
-            )
+        return UseCounts(len(uses), sum(u.succeeded for u in uses), sum(u.world_fault for u in uses))
 
     def uses(self, name: str, limit: int) -> list[Use]:
         with self._open():

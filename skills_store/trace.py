@@ -100,6 +100,10 @@ class Trace(_Record):
     verifications: tuple[Verification, ...] = ()
     level: str | None = None
     """How far a solve with a model had escalated when this ran, None outside of one."""
+    route: str | None = None
+    """Which way the task went that this ran for, None outside of a solve."""
+    route_reasons: tuple[str, ...] = ()
+    """Why it went that way."""
     workflow: dict[str, JsonValue] | None = None
     """The document that ran, secrets taken out; None for a single relayed call."""
     recording: str | None = None

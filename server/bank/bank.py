@@ -23,8 +23,9 @@ from server.bank.proving import prove
 from server.bank.publishing import PublishedSkill, published_skills
 from server.bank.repairing import Repaired, repair_document, spent_at_once
 from server.bank.reviewing import review_queue, revise
-from server.bank.routing import no_direct_skill, run_directly
+from server.bank.routing import NotRun, no_route, run_directly
 from server.bank.running import check_document, run_document
+from server.bank.seeding import look_back
 from server.bank.solving import solve_task
 from server.bank.standing import show_skill
 from server.bank.traces import report_outcome
@@ -137,14 +138,16 @@ class Bank:
             check_name(request.save)
         may_run = request.route in (None, "direct") and spent_at_once(request.budget) is None
         started = anyio.current_time()
-        direct = await run_directly(task, request, context) if may_run else None
-        if direct is not None and (direct.is_final or request.route == "direct"):
+        direct = await run_directly(task, request, context) if may_run else NotRun()
+        if isinstance(direct, NotRun):
+            if request.route == "direct":
+                return no_route(task, request, direct)
+        elif direct.is_final or request.route == "direct":
             said = await answered(Repaired(direct.report), task, request, context)
             return (await judged(said, task, request, context)).report
-        if request.route == "direct":
-            return no_direct_skill(task)
+        before = await look_back(task, request, context, direct)
         left = request.budget.after(anyio.current_time() - started)
-        solved = await solve_task(task, replace(request, budget=left), context, direct)
+        solved = await solve_task(task, replace(request, budget=left), context, before)
         solved = await answered(solved, task, request, context)
         solved = await judged(solved, task, request, context)
         return await _learned(solved, request.save, context)

@@ -162,10 +162,14 @@ class Context:
             memoise=self.memoise,
         )
 
-    def options(self, task: str | None = None) -> RunOptions:
-        """Return how workflows are run for this bank."""
+    def options(
+        self, task: str | None = None, route: str | None = None, reasons: tuple[str, ...] = ()
+    ) -> RunOptions:
+        """Return how workflows are run for this bank, with what a trace tells of why."""
         return RunOptions(
             task=task,
+            route=route,
+            route_reasons=reasons,
             listener=self.progress,
             skills=self.skill_workflow,
             clock=self.clock,

@@ -18,6 +18,8 @@ __all__ = ["first_right", "is_right", "rank_of"]
 
 _QUICK_LOOK = 12
 """The first look at a plan may spend this fraction of what is left."""
+_FIRST_PART = 4
+"""So much of what is left may a plan that goes before all others spend."""
 
 
 async def first_right(
@@ -26,24 +28,29 @@ async def first_right(
     budget: Budget,
     context: Context,
     level: Level | None = None,
+    first: tuple[Workflow, Evaluator] | None = None,
 ) -> tuple[Repaired, int, int]:
     """Return the first plan that comes out right, else the best, with all calls and candidates spent.
 
     Args:
-        plans: at least one, the most promising first.
+        plans: the most promising first; at least one where there is no `first`.
         evaluator: of the task.
         budget: of all of them together.
         context: the bank.
         level: how far a solve had escalated, for the traces.
+        first: a plan with inputs of its own that is tried before them; None: there is none.
     """
+    turns = [(plan, evaluator, part) for plan, part in _turns(plans)]
+    if first is not None:
+        turns = [(*first, _FIRST_PART if turns else 1), *turns]
     deadline = anyio.current_time() + budget.seconds
     best: Repaired | None = None
     calls = candidates = 0
-    for plan, part in _turns(plans):
+    for plan, evaluating, part in turns:
         left = _share(budget, deadline - anyio.current_time(), calls, candidates, part)
         if best is not None and spent_at_once(left):
             break
-        found = await search_from(plan, evaluator, left, context, level)
+        found = await search_from(plan, evaluating, left, context, level)
         calls, candidates = calls + found.report.calls, candidates + found.report.candidates
         if best is None or rank_of(found.report) > rank_of(best.report):
             best = found
@@ -69,8 +76,8 @@ def _turns(plans: Sequence[Workflow]) -> list[tuple[Workflow, int]]:
     A quick look at each plan comes first, since a right plan needs little repair; then the plans in
     turn, half of what is left for each and all for the last. What was called is remembered.
     """
-    if len(plans) == 1:
-        return [(plans[0], 1)]
+    if len(plans) < 2:
+        return [(plan, 1) for plan in plans]
     looks = [(plan, _QUICK_LOOK) for plan in plans]
     return [*looks, *((plan, 2) for plan in plans[:-1]), (plans[-1], 1)]
 

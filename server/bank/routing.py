@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from catalog.schema import is_valid
 from server.bank.context import Context, allowing
 from server.bank.drift import mark_stale_if_changed, missing_servers
+from server.bank.looking import open_inputs
+from server.bank.recalling import trust_in
 from server.bank.running import Planned, execute, servers_of
 from server.execution.episode import Episode
 from server.planning.router import Direct, choose_route
+from server.planning.view import World
 from server.progress import Progress
 from server.reports import RepairReport
 from server.requests import SolveRequest
-from skills_store.utility import Use
+from skills_store.skill import Skill
+from skills_store.utility import Route, Use
 from skills_store.workflow.faults import Denied, Malformed
 
-__all__ = ["DirectRun", "no_direct_skill", "run_directly"]
+__all__ = ["DirectRun", "NotRun", "count_use", "no_route", "run_directly"]
 
 
 @dataclass(frozen=True)
@@ -32,19 +37,65 @@ class DirectRun:
         return is_denied or self.report.status in ("verified", "succeeded")
 
 
-async def run_directly(task: str, request: SolveRequest, context: Context) -> DirectRun | None:
-    """Run the skill that is this task's, or return None: no active skill fits, or its tools changed."""
-    direct = choose_route(task, request.inputs, context.store.heads())
-    if direct is None or missing_servers(direct.skill, context):
-        return None
+@dataclass(frozen=True, slots=True)
+class NotRun:
+    """Why no skill was run for a task, and the calls that looking for its inputs took."""
+
+    reasons: tuple[str, ...] = ()
+    slot_calls: int = 0
+
+
+async def run_directly(task: str, request: SolveRequest, context: Context) -> DirectRun | NotRun:
+    """Run the skill that is this task's, or return why none was run.
+
+    Inputs that the task leaves open are looked for with free tools first.
+    """
+    is_asked_for = request.route == "direct"
+    choice = choose_route(
+        task,
+        request.inputs,
+        context.store.heads(),
+        lambda skill: trust_in(skill, context),
+        is_asked_for=is_asked_for,
+    )
+    direct = choice.direct
+    if direct is None:
+        return NotRun(choice.reasons)
+    named = f"{direct.skill.name}@{direct.skill.version}"
+    if missing := missing_servers(direct.skill, context):
+        return NotRun((f"{named} needs {', '.join(missing)}, which is not configured",))
+    effects = allowing(context.effects, request.allow)
+    search = open_inputs(
+        direct, World(task, request.inputs, context.known(), effects, context.tool_index()), context
+    )
     context.progress(Progress("run", f"running skill {direct.skill.name}"))
-    snapshot = await context.snapshot(servers_of(direct.skill.workflow, context))
-    if mark_stale_if_changed(direct.skill, snapshot, context) is not None:
-        return None
-    episode = context.episode(snapshot, allowing(context.effects, request.allow))
+    snapshot = await context.snapshot(servers_of(direct.skill.workflow, context) | search.servers)
+    if (changed := mark_stale_if_changed(direct.skill, snapshot, context)) is not None:
+        return NotRun((f"{named} is stale: {changed}",))
+    episode = context.episode(snapshot, effects)
     episode.set_plan(direct.skill.workflow, context.skill_workflow)
-    planned = Planned(direct.skill.workflow, direct.inputs, request.checks, task=task)
-    executed = await execute(planned, episode, snapshot, context)
+    found = await search.run(task, episode, snapshot, request.budget.calls)
+    told = found.reasons(list(direct.missing))
+    inputs = {**direct.inputs, **found.values}
+    if direct.missing.keys() - found.values or not is_valid(direct.skill.signature.input_schema, inputs):
+        return NotRun((*choice.reasons, *told), found.calls)
+    bound = replace(direct, inputs=inputs, reasons=(*choice.reasons, *told))
+    report = await _run(bound, task, request, episode, context)
+    return DirectRun(report.model_copy(update={"slot_calls": found.calls}), episode)
+
+
+async def _run(
+    direct: Direct, task: str, request: SolveRequest, episode: Episode, context: Context
+) -> RepairReport:
+    planned = Planned(
+        direct.skill.workflow,
+        direct.inputs,
+        request.checks,
+        task=task,
+        route="direct",
+        route_reasons=direct.reasons,
+    )
+    executed = await execute(planned, episode, episode.snapshot, context)
     trace = executed.trace
     report = RepairReport(
         status=trace.status,
@@ -63,17 +114,18 @@ async def run_directly(task: str, request: SolveRequest, context: Context) -> Di
         not_repeated=tuple(episode.not_repeated),
         verifications=trace.verifications,
     )
-    _count(direct, report, context)
-    return DirectRun(report, episode)
+    count_use(direct.skill, "direct", report, context)
+    return report
 
 
-def _count(direct: Direct, report: RepairReport, context: Context) -> None:
+def count_use(skill: Skill, route: Route, report: RepairReport, context: Context) -> None:
+    """Count one use of a skill by what came of it; what the world or a person stopped is no failure."""
     right = report.status in ("verified", "succeeded")
     world = not right and all(fault.evidence != "workflow" for fault in report.faults)
     use = Use(
-        direct.skill.name,
-        direct.skill.version,
-        "direct",
+        skill.name,
+        skill.version,
+        route,
         succeeded=right,
         world_fault=world,
         at=context.clock(),
@@ -82,12 +134,20 @@ def _count(direct: Direct, report: RepairReport, context: Context) -> None:
     context.store.record_use(use)
 
 
-def no_direct_skill(task: str) -> RepairReport:
-    """Return the report of a task that was to be solved by a skill and is none's."""
+def no_route(task: str, request: SolveRequest, why: NotRun) -> RepairReport:
+    """Return the report of a task that was to go a way that is not open, with why it is not."""
+    told = "; ".join(why.reasons) or "the budget allows no run"
     message = (
-        f"no active skill is the one for the task {task!r}: `skillbank skills list` shows the skills;"
-        " without the direct route the task is planned"
+        f"the {request.route} route is not open for the task {task!r}: {told}."
+        " `skillbank skills list` shows the skills; without --route the bank chooses"
     )
     return RepairReport(
-        status="failed", outputs=None, workflow={}, faults=(Malformed(message=message),), route="direct"
+        status="failed",
+        outputs=None,
+        workflow={},
+        faults=(Malformed(message=message),),
+        route=request.route,
+        route_reasons=why.reasons,
+        calls=why.slot_calls,
+        slot_calls=why.slot_calls,
     )

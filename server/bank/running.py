@@ -148,6 +148,9 @@ class Planned:
     checks: Checks = field(default_factory=Checks)
     activity: Activity = Activity.FIRST_RUN
     task: str | None = None
+    route: str | None = None
+    """Which way the task went, None where none was to be chosen."""
+    route_reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,7 @@ async def execute(planned: Planned, episode: Episode, snapshot: Snapshot, contex
             dict(planned.inputs),
             caller,
             snapshot=snapshot,
-            options=context.options(planned.task),
+            options=context.options(planned.task, planned.route, planned.route_reasons),
         )
     verdict = verify(run, planned.workflow, with_defaults(planned.workflow, planned.inputs), planned.checks)
     trace = judged_trace(run.trace, planned.workflow, verdict, context)

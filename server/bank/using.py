@@ -12,10 +12,10 @@ from catalog.search import EVERYTHING, Scope
 from server.bank.context import Context
 from server.bank.drift import mark_stale_if_changed, missing_servers
 from server.bank.errors import SkillNotCallable
+from server.bank.recalling import recall
 from server.bank.running import Planned, connected_faults, execute, run_report, servers_of
 from server.reports import RunReport, SkillReport, SkillsReport
 from skills_store.errors import UnknownSkill
-from skills_store.retrieval import SkillIndex
 from skills_store.skill import Skill, SkillState
 from skills_store.utility import Use
 from skills_store.workflow.argument_check import Place, check_values
@@ -31,8 +31,6 @@ __all__ = [
 
 _ON_REQUEST: frozenset[SkillState] = frozenset({"active", "proposed", "context_only", "shadow"})
 """What a person may run by name; a client may only call what is active."""
-_POOL_PER_HIT = 4
-"""Skills whose meaning is compared for each hit that is wanted; uses and inputs then order them."""
 
 
 def require_skill(name: str, version: int | None, context: Context) -> Skill:
@@ -161,15 +159,10 @@ async def find_skills(query: str, limit: int, context: Context, scope: Scope = E
         context: the bank.
         scope: what the asking principal may know of.
     """
-    usable = [
-        skill for skill in context.findable_skills() if scope.skills is None or skill.name in scope.skills
-    ]
-    uses = {skill.name: context.store.use_counts(skill.name) for skill in usable}
-    findings = await context.find(query, _POOL_PER_HIT * limit, "skill", scope)
-    near = {hit.entry.owner: hit.near for hit in findings.found.hits if hit.near is not None}
-    hits = SkillIndex(usable, uses).search(query, limit, near)
+    recalled = await recall(query, limit, context, scope)
     return SkillsReport(
-        skills=tuple(skill_report(h.skill, context, h.score, h.reasons) for h in hits),
-        method=findings.found.method,
-        note=findings.note,
+        skills=tuple(skill_report(h.skill, context, h.score, h.reasons) for h in recalled.hits),
+        method=recalled.findings.found.method,
+        note=recalled.findings.note,
+        confusable=recalled.confusable,
     )

@@ -78,7 +78,7 @@ async def _judged(bad: Bad, bank: Bank) -> GateCase:
         context=bank.context,
         traces=2,
     )
-    _, verdict = await judge_candidate(lesson, None, None)
+    verdict = (await judge_candidate(lesson, None, None)).verdict
     return GateCase(
         kind=bad.kind,
         skill=skill.name,

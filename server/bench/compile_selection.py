@@ -72,6 +72,12 @@ def _active(skill: Skill, family: Family) -> Skill:
     return skill.model_copy(update={"name": family.id, "state": "active"})
 
 
+def _chosen(task: str, bank: Sequence[Skill]) -> Direct | None:
+    """Return the skill that would run at once; one with an input to be looked for does not."""
+    direct = choose_route(task, {}, bank).direct
+    return direct if direct is not None and not direct.missing else None
+
+
 def _row(
     active: Sequence[Skill], others: Sequence[Skill], inside: Sequence[Family], outside: Sequence[Family]
 ) -> SelectionRow:
@@ -83,7 +89,7 @@ def _row(
     for family in inside:
         task = family.said(family.instances[2])
         started = time.perf_counter()
-        route = choose_route(task, {}, bank)
+        route = _chosen(task, bank)
         found = [hit.skill.name for hit in index.search(task, 5)]
         taken.append((time.perf_counter() - started) * 1000)
         is_right = route is not None and route.skill.name == family.id
@@ -93,7 +99,7 @@ def _row(
         first += found[:1] == [family.id]
         five += family.id in found
     for family in outside:
-        strange_direct += choose_route(family.said(family.instances[2]), {}, bank) is not None
+        strange_direct += _chosen(family.said(family.instances[2]), bank) is not None
     return SelectionRow(
         distractors=len(others),
         tasks=len(inside),

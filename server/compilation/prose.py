@@ -7,20 +7,31 @@ caller's own text, is quoted once as the occasion.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
 from catalog.tools import JsonSchema
 from server.compilation.places import literal_places
 from server.planning.literals import task_literals
-from skills_store.skill import Guidance, Signature
+from skills_store.doubts import Doubts
+from skills_store.skill import Guidance, Signature, Skill
 from skills_store.workflow.model import Workflow
 
-__all__ = ["name_of_task", "render_description", "render_guidance", "skill_name"]
+__all__ = ["guidance_lines", "name_of_task", "render_description", "render_guidance", "skill_name"]
 
 _MAX_NAME = 40
 _CONSTANTS_NAMED = 6
 _LONGEST_CONSTANT = 40
+_ADVICE = {
+    "called_wrong": ": somebody called the answer wrong",
+    "check_failed": ": it answered, but not what was asked",
+    "tool_error": ": look at the values before the call",
+    "disguised_error": ": an answer may only say that it failed",
+    "invalid_argument": ": take values as the tools admit them",
+    "dangling_reference": ": an answer may lack what it reads",
+}
+"""What a fault class means for the one who plans."""
 
 
 def skill_name(wished: str) -> str:
@@ -74,7 +85,34 @@ def render_guidance(task: str | None, workflow: Workflow) -> Guidance:
     needs = [f"Needs the tool server{'s' if len(servers) > 1 else ''} {', '.join(servers)}."]
     constants = _constants(workflow)
     always = [f"Always uses {', '.join(constants)}."] if constants else []
-    return Guidance(when_to_use=when[:400], pitfalls=(*(needs if servers else []), *always))
+    tools = list(dict.fromkeys(str(node.tool) for node in workflow.nodes if node.tool))
+    without = [f"Not where {_either(tools)} is missing or takes something else."] if tools else []
+    return Guidance(
+        when_to_use=when[:400], when_not=tuple(without), pitfalls=(*(needs if servers else []), *always)
+    )
+
+
+def guidance_lines(skill: Skill, doubts: Doubts) -> tuple[str, ...]:
+    """Return what is said beside a skill when a plan starts from it, what its uses showed included.
+
+    Of failures the class, a count and inputs that the caller said are told, never what a tool answered.
+    """
+    guidance = skill.guidance
+    seen = [
+        f"Mind {kind.replace('_', ' ')}, seen in {count} of its latest uses{_ADVICE.get(kind, '')}."
+        for kind, count in doubts.faults
+    ]
+    failed = [f"Did not work with {_values(inputs)}." for inputs in doubts.failed_inputs]
+    lines = (guidance.when_to_use, *guidance.when_not, *failed, *seen, *guidance.pitfalls)
+    return tuple(line for line in lines if line)
+
+
+def _values(inputs: Mapping[str, JsonValue]) -> str:
+    return ", ".join(f"{name} = {value!r}"[:_LONGEST_CONSTANT] for name, value in inputs.items())
+
+
+def _either(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _constants(workflow: Workflow) -> list[str]:

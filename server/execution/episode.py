@@ -48,6 +48,7 @@ class Episode:
         *,
         memoise: bool = True,
     ) -> None:
+        self.snapshot = snapshot
         self._shared = Shared(connections, effects, snapshot, Approvals(consent), principal, memoise)
         self._candidates = 0
         self._is_planned = False

@@ -33,6 +33,9 @@ class RunOptions:
 
     task: str | None = None
     """The task in a person's words, for the trace."""
+    route: str | None = None
+    """Which way the task went, for the trace; None: it was not solved but run."""
+    route_reasons: tuple[str, ...] = ()
     listener: ProgressListener = ignore_progress
     timeout_seconds: float | None = None
     """Per call, where the node has none of its own; None: the server's."""

@@ -91,6 +91,8 @@ async def execute_workflow(
         seconds=anyio.current_time() - started,
         started_at=started_at,
         task=_redacted_text(chosen.task, recorder),
+        route=chosen.route,
+        route_reasons=tuple(str(recorder.redact(reason)) for reason in chosen.route_reasons),
     )
     return Run(trace, executed.outputs, executed.faults, executed.result)
 

@@ -83,7 +83,12 @@ def tool_labels(snapshot: Snapshot) -> dict[ToolId, str]:
 
 
 async def view_catalog(
-    world: World, count: CountTokens, budget: int, *, whole_up_to: int = WHOLE_CATALOG_TOKENS
+    world: World,
+    count: CountTokens,
+    budget: int,
+    *,
+    whole_up_to: int = WHOLE_CATALOG_TOKENS,
+    needed: Sequence[ToolId] = (),
 ) -> CatalogView:
     """Return the tools a model is shown for a task.
 
@@ -92,6 +97,7 @@ async def view_catalog(
         count: tells how many tokens a text has for the model that reads it.
         budget: most tokens of the view; where even the barest lines pass it, tools are left out.
         whole_up_to: tokens up to which every tool is shown.
+        needed: tools that are shown before those the task speaks of.
     """
     labels = tool_labels(world.snapshot)
     everything = sorted(world.snapshot, key=lambda tool: tool.id)
@@ -99,8 +105,11 @@ async def view_catalog(
     tokens = await count(text)
     if tokens <= min(whole_up_to, budget):
         return CatalogView(tuple(everything), labels, text, tokens, is_whole=True)
-    chosen = retrieved_tools(world, RETRIEVED_TOOLS) or everything[:RETRIEVED_TOOLS]
-    return await _fitted(chosen, labels, count, budget)
+    first = {tool.id: tool for wanted in needed if (tool := world.snapshot.get(wanted)) is not None}
+    found = {
+        tool.id: tool for tool in retrieved_tools(world, RETRIEVED_TOOLS) or everything[:RETRIEVED_TOOLS]
+    }
+    return await _fitted([*(first | found).values()], labels, count, budget)
 
 
 async def _fitted(

@@ -17,6 +17,7 @@ from pydantic import JsonValue
 
 from catalog.tools import ToolId
 from server.backends.backend import Backend, Message, Request
+from server.backends.estimate import estimate_tokens
 from server.planning.catalog_view import WHOLE_CATALOG_TOKENS, CatalogView, view_catalog
 from server.planning.conversation import converse
 from server.planning.plan_reading import PlanReading, read_plan
@@ -123,7 +124,11 @@ class ModelPlanner:
         if self._view is None:
             whole = self.whole_up_to if not self._is_two_stage else self.whole_up_to // 2
             self._view = await view_catalog(
-                self.world, self.backend.count_tokens, self._view_budget, whole_up_to=whole
+                self.world,
+                self.backend.count_tokens,
+                self._view_budget,
+                whole_up_to=whole,
+                needed=self.advice.tools,
             )
         return self._view
 
@@ -143,7 +148,8 @@ class ModelPlanner:
         context = self.backend.context_tokens
         if context is None:
             return _LARGEST_VIEW
-        left = context - PLAN_TOKENS - _RULES_TOKENS - _TASK_TOKENS
+        told = estimate_tokens(advice_text(self.advice))
+        left = context - PLAN_TOKENS - _RULES_TOKENS - _TASK_TOKENS - told
         return min(_LARGEST_VIEW, max(_SMALLEST_VIEW, left))
 
     @property

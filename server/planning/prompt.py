@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from catalog.plain_text import plain_text
+from catalog.tools import ToolId
 from server.backends.backend import Message
 from server.planning.catalog_view import CatalogView
 from skills_store.workflow.faults import (
@@ -57,6 +58,8 @@ _LONGEST_VALUE = 160
 _MOST_FAULTS = 6
 _LONGEST_FAULT = 400
 _LONGEST_ADVICE = 1_200
+_LONGEST_SKILL = 2_400
+"""A view of a skill comes within its own budget of tokens; a plan cut short teaches a wrong one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ class Advice:
     """Each a rule of thumb, when to use it and what to do."""
     skills: Sequence[str] = ()
     """Each a compact view of a skill that is like the task."""
+    tools: Sequence[ToolId] = ()
+    """Tools that the skills call, which a model has to be shown."""
 
 
 def rules_message(view: CatalogView, *, can_map: bool = False) -> Message:
@@ -140,14 +145,14 @@ def advice_text(advice: Advice) -> str:
     """Return what is known besides the task as it stands before it, empty when nothing is."""
     parts: list[str] = []
     if advice.experiences:
-        parts.append("What was learned before:\n" + _listed(advice.experiences))
+        parts.append("What was learned before:\n" + _listed(advice.experiences, _LONGEST_ADVICE))
     if advice.skills:
-        parts.append("Plans that worked for like requests:\n" + _listed(advice.skills))
+        parts.append("Plans that worked for like requests:\n" + _listed(advice.skills, _LONGEST_SKILL))
     return "".join(f"{part}\n\n" for part in parts)
 
 
-def _listed(texts: Sequence[str]) -> str:
-    return "\n".join(f"- {plain_text(text, _LONGEST_ADVICE)}" for text in texts)
+def _listed(texts: Sequence[str], longest: int) -> str:
+    return "\n".join(f"- {plain_text(text, longest)}" for text in texts)
 
 
 def _value(value: JsonValue) -> str:

@@ -1,185 +1,139 @@
-"""Which way a task goes: run a skill directly, or plan from scratch.
+"""Which active skill a task goes to directly, and which of its inputs the task leaves open.
 
-Paper: FlowEvo (democase_sql adapter, route; facts §3.8 step 4): the signature of a task is its
-text with the lifted literals taken out; a direct run needs a like signature and every input bound.
+Paper: FlowEvo (democase_sql adapter, route; facts §3.4 and §3.8 step 4): a direct run needs a like
+signature, every input bound, no veto, and a margin before the next candidate.
 Differs: like means word for word, small talk aside, and equal in every value that no input takes,
 since a near miss (Jaccard >= 0.85 in the paper) answers another question; what a check then
-refuses falls back to a plan in the same episode.
+refuses falls back to a plan in the same episode. The margin is one of trust, since the words of
+several candidates are the same then.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
 from catalog.schema import coerce, is_valid
-from catalog.similarity import words
-from server.planning.literals import TaskLiteralKind, task_literals
+from server.planning.task_reading import look, read_as
 from skills_store.skill import Skill
 
-__all__ = ["Direct", "choose_route"]
+__all__ = ["Choice", "Direct", "Trust", "choose_route", "example_of", "match_skill"]
 
-_LONGEST_PHRASE = 6
-_SMALL_TALK = frozenset(
-    {"a", "an", "the", "please", "just", "me", "my", "can", "could", "would", "you", "i", "what", "is"}
-    | {"are", "compute", "calculate", "determine", "tell", "give", "show", "get", "find"}
-)
-"""Words that change no task. Prepositions do: from miles to feet is not from feet to miles."""
-_WORD = re.compile(r"[^\W_]+")
+_MARGIN = 0.2
+"""By how much one of several skills for a task must be trusted more to be the one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What use has shown of a skill."""
+
+    share: float = 0.5
+    """How often it came out right, less what speaks against it, in [0, 1]."""
+    veto: str = ""
+    """Why it is not to be run without a person's word, empty when nothing speaks against it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Direct:
-    """A skill that is this task's, with its inputs bound. `reasons` say why."""
+    """A skill that is this task's, with its inputs as far as they are bound. `reasons` say why."""
 
     skill: Skill
     inputs: dict[str, JsonValue]
     reasons: tuple[str, ...]
+    missing: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    """Inputs without a value, each with what the task says in its place, None where it says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """A word of a task, or a value it states; `start` and `end` are offsets in its text."""
+class Choice:
+    """The skill to run directly, None to plan. `reasons` say why."""
 
-    kind: TaskLiteralKind
-    value: JsonValue
-    start: int
-    end: int
-
-    def is_same(self, other: _Piece) -> bool:
-        """Return whether two tasks say the same here."""
-        return self.kind == other.kind and _text(self.value) == _text(other.value)
+    direct: Direct | None
+    reasons: tuple[str, ...]
 
 
-def choose_route(task: str, inputs: Mapping[str, JsonValue], skills: Iterable[Skill]) -> Direct | None:
-    """Return the skill to run directly, or None to plan: no like task, an unbound input, or a tie."""
-    found: list[Direct] = []
-    for skill in skills:
-        bound = _bound(task, inputs, skill) if skill.state == "active" else None
-        if bound is not None:
-            said = "its task is this one with other values" if bound else "its task is this one"
-            reasons = (f"skill {skill.name}@{skill.version} is active", said, "every input is bound")
-            found.append(Direct(skill, bound, reasons))
-    return found[0] if len(found) == 1 else None
+def choose_route(
+    task: str,
+    inputs: Mapping[str, JsonValue],
+    skills: Iterable[Skill],
+    trust: Callable[[Skill], Trust] | None = None,
+    *,
+    is_asked_for: bool = False,
+) -> Choice:
+    """Return the skill to run directly: active, this task's, not vetoed, and clearly the one.
 
-
-def _pieces(task: str) -> list[_Piece]:
-    """Return a task piece by piece, in order: values as the task states them, words as stems."""
-    return [*_read(task)]
-
-
-@lru_cache(maxsize=4_096)
-def _read(task: str) -> tuple[_Piece, ...]:
-    """Read a task; a bank's own tasks are read again for every task that is routed."""
-    stated = [literal for literal in task_literals(task) if literal.kind != "word"]
-    pieces = [_Piece(literal.kind, literal.value, literal.start, literal.end) for literal in stated]
-    for match in _WORD.finditer(task):
-        if any(match.start() < other.end and other.start < match.end() for other in stated):
-            continue
-        if match[0].lower() not in _SMALL_TALK:
-            stem = " ".join(words(match[0])) or match[0].lower()
-            pieces.append(_Piece("word", stem, match.start(), match.end()))
-    return tuple(sorted(pieces, key=lambda piece: piece.start))
-
-
-def _bound(task: str, inputs: Mapping[str, JsonValue], skill: Skill) -> dict[str, JsonValue] | None:
-    """Return the skill's inputs for a task, None when the task is another or one is not bound."""
-    originals = [test.inputs for test in skill.tests if test.kind == "original"]
-    own = skill.provenance.task
-    if not originals or not own or inputs.keys() - _names(skill):
-        return None
-    slots = _slots(own, originals[0])
-    read = next(_readings(_pieces(own), slots, _pieces(task), task), None) if slots is not None else None
-    if read is None or any(_text(inputs[n]) != _text(value) for n, value in read.items() if n in inputs):
-        return None
-    bound, _ = coerce(skill.signature.input_schema, {**read, **inputs})
-    is_complete = isinstance(bound, dict) and is_valid(skill.signature.input_schema, bound)
-    return bound if is_complete and isinstance(bound, dict) else None
-
-
-def _names(skill: Skill) -> set[str]:
-    properties = skill.signature.input_schema.get("properties")
-    return set(properties) if isinstance(properties, dict) else set()
-
-
-def _text(value: JsonValue) -> str:
-    """Return what a value looks like in a task, whatever its case; 5 and 5.0 look alike."""
-    match value:
-        case bool() | None:
-            return ""
-        case int() | float():
-            return f"{float(value):.12g}"
-        case str() if re.fullmatch(r"-?\d+(\.\d+)?", value.strip()):
-            return f"{float(value):.12g}"
-        case _:
-            return str(value).strip().casefold()
-
-
-def _slots(task: str, example: Mapping[str, JsonValue]) -> dict[int, tuple[int, str]] | None:
-    """Return where a task states the values of its inputs: first piece → (pieces, input).
-
-    None when a place could be that of two inputs.
-    """
-    pieces = _pieces(task)
-    found: dict[int, tuple[int, str]] = {}
-    for name, value in example.items():
-        wanted = _text(value) if not isinstance(value, list | dict) else ""
-        for first in range(len(pieces)) if wanted else ():
-            for count in range(1, min(_LONGEST_PHRASE, len(pieces) - first) + 1):
-                if _said(task, pieces[first : first + count]) != wanted:
-                    continue
-                if first in found:
-                    return None
-                found[first] = (count, name)
-    return found
-
-
-def _said(task: str, pieces: list[_Piece]) -> str:
-    """Return the text of consecutive pieces as a value would look, or the value of a single one."""
-    if len(pieces) == 1 and pieces[0].kind != "word":
-        return _text(pieces[0].value)
-    return _text(task[pieces[0].start : pieces[-1].end])
-
-
-def _readings(
-    own: list[_Piece], slots: Mapping[int, tuple[int, str]], new: list[_Piece], task: str
-) -> Iterator[dict[str, JsonValue]]:
-    """Yield the inputs under which a task is the skill's own with other values in its slots.
+    One whose inputs the task leaves open is chosen only where no other has all of them.
 
     Args:
-        own: pieces of the skill's task.
-        slots: where it states its inputs.
-        new: pieces of the task that is to be read.
-        task: its text.
+        task: in a person's words.
+        inputs: given by name.
+        skills: heads, in any state.
+        trust: what use has shown of a skill; None: nothing yet.
+        is_asked_for: whether a person wants the direct route, against a veto too.
     """
-    if not own or not new:
-        if not own and not new:
-            yield {}
-        return
-    for taken, width, bound in _first_steps(own, slots, new, task):
-        shifted = {at - taken: slot for at, slot in slots.items() if at >= taken}
-        for rest in _readings(own[taken:], shifted, new[width:], task):
-            if all(_text(rest.get(name, value)) == _text(value) for name, value in bound.items()):
-                yield {**bound, **rest}
+    matched = [found for skill in skills if (found := match_skill(task, inputs, skill)) is not None]
+    usable = [found for found in matched if found.skill.state == "active"]
+    candidates = [found for found in usable if not found.missing] or usable
+    if not candidates:
+        resting = [f"{found.skill.name} is this task's, but it is {found.skill.state}" for found in matched]
+        return Choice(None, ("no active skill is this task's", *resting))
+    known = {found.skill.name: (trust(found.skill) if trust else Trust()) for found in candidates}
+    allowed = [found for found in candidates if is_asked_for or not known[found.skill.name].veto]
+    if not allowed:
+        return Choice(
+            None, tuple(f"{found.skill.name}: {known[found.skill.name].veto}" for found in candidates)
+        )
+    ranked = sorted(allowed, key=lambda found: (-known[found.skill.name].share, found.skill.name))
+    first = ranked[0]
+    if len(ranked) > 1 and known[first.skill.name].share - known[ranked[1].skill.name].share < _MARGIN:
+        names = ", ".join(sorted(found.skill.name for found in ranked))
+        return Choice(None, (f"several skills are this task's and none is clearly better: {names}",))
+    others = [f"trusted more than {other.skill.name}" for other in ranked[1:]]
+    veto = known[first.skill.name].veto
+    against = [f"asked for, although {veto}"] if veto else []
+    return Choice(first, (*first.reasons, *others, *against))
 
 
-def _first_steps(
-    own: list[_Piece], slots: Mapping[int, tuple[int, str]], new: list[_Piece], task: str
-) -> Iterator[tuple[int, int, dict[str, JsonValue]]]:
-    """Yield what the first pieces may be read as: pieces of both sides taken, and what that binds."""
-    if 0 not in slots:
-        if own[0].is_same(new[0]):
-            yield 1, 1, {}
-        return
-    count, name = slots[0]
-    if own[0].kind != "word":
-        if count == 1 and own[0].kind == new[0].kind:
-            yield 1, 1, {name: new[0].value}
-        return
-    for width in range(1, min(1 if count == 1 else _LONGEST_PHRASE, len(new)) + 1):
-        is_stated = width == 1 and new[0].kind != "word"
-        yield count, width, {name: new[0].value if is_stated else task[new[0].start : new[width - 1].end]}
+def match_skill(task: str, inputs: Mapping[str, JsonValue], skill: Skill) -> Direct | None:
+    """Return a skill with the values a task gives its inputs, None when the task is another."""
+    own, properties = skill.provenance.task, _properties(skill)
+    if not own or not _has_original(skill) or inputs.keys() - properties.keys():
+        return None
+    read = read_as(task, own, example_of(skill))
+    if read is None or any(look(inputs[n]) != look(v) for n, v in read.values.items() if n in inputs):
+        return None
+    coerced, _ = coerce(skill.signature.input_schema, {**read.values, **inputs})
+    bound = coerced if isinstance(coerced, dict) else {}
+    missing = _missing(skill, bound, {n: said for n, said in read.instead.items() if n not in inputs})
+    if not missing and not is_valid(skill.signature.input_schema, bound):
+        return None
+    said = "its task is this one with other values" if bound else "its task is this one"
+    complete = "every input is bound" if not missing else f"the task does not give {', '.join(missing)}"
+    reasons = (f"skill {skill.name}@{skill.version} is {skill.state}", said, complete)
+    return Direct(skill, bound, reasons, missing)
+
+
+def example_of(skill: Skill) -> Mapping[str, JsonValue]:
+    """Return the inputs with which a skill's own task was solved, empty where that is not kept."""
+    originals = [test.inputs for test in skill.tests if test.kind == "original"]
+    return originals[0] if originals else {}
+
+
+def _has_original(skill: Skill) -> bool:
+    return any(test.kind == "original" for test in skill.tests)
+
+
+def _missing(
+    skill: Skill, bound: Mapping[str, JsonValue], instead: Mapping[str, str]
+) -> dict[str, str | None]:
+    required = skill.signature.input_schema.get("required")
+    names = [str(name) for name in required] if isinstance(required, list) else []
+    absent = [name for name in names if name not in bound]
+    return {name: instead.get(name) for name in (*absent, *(n for n in instead if n not in absent))}
+
+
+def _properties(skill: Skill) -> Mapping[str, JsonValue]:
+    properties = skill.signature.input_schema.get("properties")
+    return properties if isinstance(properties, dict) else {}

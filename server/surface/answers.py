@@ -114,6 +114,7 @@ SKILLS: JsonSchema = _answer(
             ),
         },
         **_SEARCHED,
+        "confusable": {**_STRINGS, "description": "First hits that fit about alike: none is clearly meant."},
     },
     ["skills"],
 )

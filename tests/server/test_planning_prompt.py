@@ -17,7 +17,7 @@ from server.planning.catalog_view import RETRIEVED_TOOLS, render_tool, tool_labe
 from server.planning.conversation import MeteredBackend, TokensSpent, converse
 from server.planning.model_planner import ModelPlanner, render_plan
 from server.planning.plan_schema import arguments_schema, output_types, plan_schema
-from server.planning.prompt import describe_faults, task_text
+from server.planning.prompt import Advice, describe_faults, task_text
 from server.planning.two_stage import StageSettings, plan_in_two_stages
 from server.planning.view import World
 from skills_store.workflow.check import check_workflow
@@ -83,6 +83,23 @@ async def test_of_a_large_catalog_the_tools_are_shown_that_the_task_speaks_of():
     assert not view.is_whole
     assert len(view.tools) <= RETRIEVED_TOOLS
     assert {"read_file", "send_email"} <= set(view.by_label)
+
+
+async def test_of_a_large_catalog_the_tools_of_a_seed_are_shown_too():
+    catalog = large(400)
+    hidden = next(tool.id for tool in reversed([*catalog.snapshot]))
+    assert hidden not in {tool.id for tool in (await view_catalog(catalog, counted, 4_000)).tools}
+    view = await view_catalog(catalog, counted, 4_000, needed=[hidden])
+    assert hidden in {tool.id for tool in view.tools}
+
+
+async def test_what_is_told_of_skills_takes_from_the_room_for_tools():
+    backend = ScriptedBackend(lambda _: "{}", context_tokens=4_096)
+    planner = ModelPlanner(backend, large(400), advice=Advice(skills=["a" * 3_000]))
+    await planner.propose()
+    request = backend.requests[0]
+    prompt = await backend.count_tokens("\n".join(message.text for message in request.messages))
+    assert prompt + request.max_output_tokens <= 4_096
 
 
 @pytest.mark.parametrize("budget", [60, 150, 400, 1_000])

@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.compilation.prose import name_of_task, render_description, render_guidance, skill_name
-from skills_store.skill import Signature
+from server.compilation.prose import (
+    guidance_lines,
+    name_of_task,
+    render_description,
+    render_guidance,
+    skill_name,
+)
+from skills_store.doubts import NO_DOUBTS, Doubts
+from skills_store.skill import Guidance, Signature, Skill
 from skills_store.workflow.model import parse_workflow
 
 LEGAL = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -88,4 +95,29 @@ def test_guidance_names_occasion_servers_and_constants():
     guidance = render_guidance("Convert 21 degrees", WORKFLOW)
     assert guidance.when_to_use == "Tasks like: Convert 21 degrees"
     assert guidance.pitfalls == ("Needs the tool servers calc, units.", "Always uses unit = 'F'.")
+    assert guidance.when_not == ("Not where units/convert or calc/round is missing or takes something else.",)
     assert render_guidance(None, WORKFLOW).when_to_use == "Where to fahrenheit is asked for."
+
+
+def test_what_uses_showed_is_told_beside_the_guidance():
+    skill = Skill(
+        name="s",
+        version=1,
+        state="active",
+        workflow=WORKFLOW,
+        content_hash="h",
+        shape_hash="h",
+        signature=Signature(input_schema={}, output_schema={}),
+        guidance=render_guidance("Convert 21 degrees", WORKFLOW),
+    )
+    doubts = Doubts((("tool_error", 2), ("cycle", 1)), 1, 0.5, ({"c": 400},))
+    assert guidance_lines(skill, doubts) == (
+        "Tasks like: Convert 21 degrees",
+        "Not where units/convert or calc/round is missing or takes something else.",
+        "Did not work with c = 400.",
+        "Mind tool error, seen in 2 of its latest uses: look at the values before the call.",
+        "Mind cycle, seen in 1 of its latest uses.",
+        "Needs the tool servers calc, units.",
+        "Always uses unit = 'F'.",
+    )
+    assert guidance_lines(skill.model_copy(update={"guidance": Guidance()}), NO_DOUBTS) == ()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.planning.router import choose_route
+from server.planning.router import Trust, choose_route
 from skills_store.skill import Provenance, ReplayTest, Signature, Skill
 from skills_store.workflow.hashing import content_hash, shape_hash
 from skills_store.workflow.model import parse_workflow
@@ -44,8 +44,8 @@ CONVERTS = skill("Convert 5 miles to kilometers", {"value": 5, "from": "miles", 
 
 
 def bound(task, *skills, inputs=None):
-    route = choose_route(task, inputs or {}, skills)
-    return None if route is None else route.inputs
+    route = choose_route(task, inputs or {}, skills).direct
+    return None if route is None or route.missing else route.inputs
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,62 @@ def test_two_skills_for_one_task_leave_the_choice_to_the_planner():
 
 def test_the_reasons_name_the_skill():
     route = choose_route("Convert 7 feet to meters", {}, [CONVERTS])
-    assert route is not None
     assert route.reasons == (
         "skill s@1 is active",
         "its task is this one with other values",
         "every input is bound",
     )
+
+
+def test_of_two_skills_for_one_task_the_one_trusted_clearly_more_is_run():
+    twin = CONVERTS.model_copy(update={"name": "twin"})
+    shares = {"s": 0.4, "twin": 0.8}
+    route = choose_route(
+        "Convert 7 feet to meters", {}, [CONVERTS, twin], lambda skill: Trust(shares[skill.name])
+    )
+    assert route.direct is not None
+    assert route.direct.skill is twin
+    assert "trusted more than s" in route.reasons
+
+
+def test_a_tie_says_between_which():
+    twin = CONVERTS.model_copy(update={"name": "twin"})
+    route = choose_route("Convert 7 feet to meters", {}, [CONVERTS, twin])
+    assert route.reasons == ("several skills are this task's and none is clearly better: s, twin",)
+
+
+def test_a_vetoed_skill_is_run_only_where_it_is_asked_for():
+    def trust(_):
+        return Trust(0.5, "its last 2 uses failed (tool_error)")
+
+    task = "Convert 7 feet to meters"
+    assert choose_route(task, {}, [CONVERTS], trust).reasons == ("s: its last 2 uses failed (tool_error)",)
+    asked = choose_route(task, {}, [CONVERTS], trust, is_asked_for=True)
+    assert asked.direct is not None
+    assert asked.reasons[-1] == "asked for, although its last 2 uses failed (tool_error)"
+
+
+@pytest.mark.parametrize(
+    ("task", "missing"),
+    [
+        pytest.param("Show the orders of user Grace", {"user_id": "Grace"}, id="a-name-where-an-id-stood"),
+        pytest.param("Show the orders of user 'Grace H'", {"user_id": "Grace H"}, id="quoted"),
+        pytest.param("Show the orders of user 18", {}, id="an-id"),
+    ],
+)
+def test_a_value_of_another_kind_leaves_the_input_open(task, missing):
+    orders = skill("Show the orders of user 17", {"user_id": 17})
+    route = choose_route(task, {}, [orders]).direct
+    assert route is not None
+    assert route.missing == missing
+
+
+def test_a_skill_with_all_its_inputs_goes_before_one_that_lacks_some():
+    whole = skill("Show the orders of user Ada", {"name": "Ada"}, name="whole")
+    orders = skill("Show the orders of user 17", {"user_id": 17}, name="orders")
+    route = choose_route("Show the orders of user Grace", {}, [orders, whole]).direct
+    assert route is not None
+    assert (route.skill.name, route.inputs) == ("whole", {"name": "Grace"})
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9))

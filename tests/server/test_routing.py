@@ -60,8 +60,9 @@ async def test_another_route_that_was_asked_for_plans(open_desk, route):
     async with open_desk() as desk:
         await taught(desk)
         report = await desk.bank.solve(task("third"), SolveRequest(checks=DIGEST, route=route))
-    assert (report.status, report.route) == ("verified", "dynamic")
-    assert report.route_reasons
+        trace = desk.store.trace(report.trace_id)
+    assert (report.status, report.route, report.route_reasons[0]) == ("verified", route, "asked for")
+    assert (trace.route, trace.route_reasons) == (route, report.route_reasons)
 
 
 async def test_the_direct_route_that_was_asked_for_never_plans(open_desk):
@@ -76,11 +77,13 @@ async def test_the_direct_route_that_was_asked_for_never_plans(open_desk):
 async def test_an_answer_that_fails_the_checks_falls_back_to_a_plan_and_counts_against_the_skill(open_desk):
     async with open_desk() as desk:
         name = await taught(desk)
+        before = desk.count()
         report = await desk.bank.solve(
             task("third"),
             SolveRequest(checks=Checks(("output.nothing == 'x'",)), budget=Budget(candidates=4)),
         )
         counts = desk.store.use_counts(name)
+        assert desk.count("sha256") <= before + 1  # what the skill had read is remembered
     assert (report.status, report.route) == ("failed", "dynamic")
     assert any("did not come out right" in reason for reason in report.route_reasons)
     assert (counts.uses, counts.successes) == (1, 0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from catalog.tools import ToolId
 from skills_store.lifecycle import STATES
-from skills_store.retrieval import NOT_RECALLED, SkillIndex
+from skills_store.retrieval import NOT_RECALLED, SkillIndex, confusable
 from skills_store.skill import Guidance, Provenance, ReplayTest, Signature, Skill
 from skills_store.utility import UseCounts
 from skills_store.workflow.model import Node, Workflow
@@ -140,6 +140,39 @@ def test_of_two_that_fit_the_same_the_one_that_works_comes_first():
     twins = (a_skill("add_a", "add numbers"), a_skill("add_b", "add numbers"))
     hits = SkillIndex(twins, {"add_a": UseCounts(9, 1), "add_b": UseCounts(9, 8)}).search("add numbers")
     assert [hit.skill.name for hit in hits] == ["add_b", "add_a"]
+
+
+def test_a_task_of_the_same_pattern_comes_first_whatever_else_fits():
+    twins = (a_skill("add_a", "add numbers"), a_skill("add_b", "add numbers", {"city": TEXT}))
+    assert found("add numbers", twins) == ["add_a", "add_b"]
+    hits = SkillIndex(twins).search(
+        "add numbers", alike=lambda skill: {"add_b": 0.9, "add_a": 0.5}[skill.name]
+    )
+    assert [hit.skill.name for hit in hits] == ["add_b", "add_a"]
+    assert hits[0].score >= hits[1].score
+    assert hits[0].reasons[0] == "same task pattern: 0.90"
+    assert confusable(hits) == ()
+
+
+def test_what_speaks_against_a_skill_takes_from_its_score_and_is_told():
+    sound = SkillIndex([LOAN]).search("loan")[0]
+    risky = SkillIndex([LOAN]).search("loan", risk=lambda _: 0.5)[0]
+    assert risky.score == pytest.approx(0.75 * sound.score)
+    assert risky.reasons[-1] == "what speaks against it: 0.50"
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        pytest.param("add numbers", ("add_a", "add_b"), id="twins"),
+        pytest.param("loan", (), id="one"),
+        pytest.param("loan a month, and a file", (), id="one-clearly-ahead"),
+        pytest.param("zebra", (), id="none"),
+    ],
+)
+def test_hits_that_fit_about_alike_are_named(query, names):
+    twins = (a_skill("add_a", "add numbers"), a_skill("add_b", "add numbers"))
+    assert confusable(SkillIndex((*BANK, *twins)).search(query)) == names
 
 
 def test_equal_hits_are_ordered_by_name_and_cut_at_the_limit():

@@ -319,6 +319,11 @@ class TestUses:
         )
         store.record_use(Use("wind", 1, "call", succeeded=True, world_fault=False, at=4.0))
         assert store.use_counts("temperature") == UseCounts(uses=3, successes=1, world_faults=1)
+        assert store.uses("temperature", 2) == [
+            Use("temperature", 2, "seeded", succeeded=False, world_fault=False, at=3.0, trace="t"),
+            Use("temperature", 2, "call", succeeded=False, world_fault=True, at=2.0),
+        ]
+        assert store.uses("nobody", 5) == []
 
     def test_a_use_of_what_is_not_there_is_refused(self, store):
         with pytest.raises(UnknownSkill):

@@ -1,0 +1,72 @@
+"""What the bank knows for a task: the skills that fit it, what speaks against each, how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from catalog.search import EVERYTHING, Scope
+from server.bank.context import Context
+from server.bank.finding import Findings
+from server.planning.router import Trust, example_of
+from server.planning.task_reading import likeness
+from skills_store.doubts import USES_LOOKED_AT, Doubts, doubts_of
+from skills_store.retrieval import SkillHit, SkillIndex, confusable
+from skills_store.skill import Skill
+from skills_store.utility import success_rate
+
+__all__ = ["Recalled", "doubts_about", "recall", "trust_in"]
+
+_POOL_PER_HIT = 4
+"""Skills whose meaning is compared for each hit that is wanted; uses and inputs then order them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The skills that fit a task, best first."""
+
+    hits: Sequence[SkillHit]
+    findings: Findings
+    confusable: tuple[str, ...]
+    """Names of the first hits when they fit about alike, so that none is clearly meant; else empty."""
+
+
+async def recall(task: str, limit: int, context: Context, scope: Scope = EVERYTHING) -> Recalled:
+    """Return the active skills, and those kept as guidance, that fit a task, best first.
+
+    Args:
+        task: in words.
+        limit: most hits.
+        context: the bank.
+        scope: what the asking principal may know of.
+    """
+    usable = [
+        skill for skill in context.findable_skills() if scope.skills is None or skill.name in scope.skills
+    ]
+    uses = {skill.name: context.store.use_counts(skill.name) for skill in usable}
+    findings = await context.find(task, _POOL_PER_HIT * limit, "skill", scope)
+    near = {hit.entry.owner: hit.near for hit in findings.found.hits if hit.near is not None}
+    index = SkillIndex(usable, uses)
+    hits = index.search(
+        task, limit, near, partial(_likeness, task), lambda skill: doubts_about(skill, context).risk
+    )
+    return Recalled(hits, findings, confusable(hits))
+
+
+def doubts_about(skill: Skill, context: Context) -> Doubts:
+    """Return what speaks against a skill, by its latest uses and what was said of them."""
+    uses = context.store.uses(skill.name, USES_LOOKED_AT)
+    return doubts_of(uses, skill.version, context.store.trace, context.clock())
+
+
+def trust_in(skill: Skill, context: Context) -> Trust:
+    """Return how far use has shown that a skill can be run unasked."""
+    doubts = doubts_about(skill, context)
+    rate = success_rate(context.store.use_counts(skill.name))
+    return Trust(max(0.0, rate - doubts.risk), doubts.veto)
+
+
+def _likeness(task: str, skill: Skill) -> float:
+    own = skill.provenance.task
+    return likeness(task, own, example_of(skill)) if own else 0.0

@@ -1,0 +1,58 @@
+"""How like two tasks are once the values of inputs are slots."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.planning.task_reading import Reading, is_same_family, likeness, read_as
+
+MILES = ("Convert 5 miles to kilometers", {"value": 5, "from": "miles", "to": "kilometers"})
+ROWS = ("Count rows over 100 in sales.csv", {"path": "sales.csv"})
+
+
+@pytest.mark.parametrize(
+    ("task", "own", "alike"),
+    [
+        pytest.param("Convert 7 feet to meters", MILES, 1.0, id="other-values"),
+        pytest.param("Please convert 7 feet to meters", MILES, 1.0, id="small-talk"),
+        pytest.param("Count rows over 100 in other.csv", ROWS, 1.0, id="a-path"),
+        pytest.param("Count rows over 200 in other.csv", ROWS, 5 / 7, id="a-value-nobody-lifted"),
+        pytest.param("Convert 7 feet to meters and add 2", MILES, 5 / 8, id="more-to-do"),
+        pytest.param("Sing", MILES, 1 / 5, id="something-else-in-a-slot-for-words"),
+        pytest.param("", MILES, 0.0, id="nothing"),
+    ],
+)
+def test_likeness_is_the_share_of_what_either_says_that_both_say(task, own, alike):
+    assert likeness(task, *own) == pytest.approx(alike)
+
+
+def test_what_stands_in_a_slot_without_being_of_its_kind_is_told_apart():
+    reading = read_as("Show the orders of user Grace", "Show the orders of user 17", {"user_id": 17})
+    assert reading == Reading(instead={"user_id": "Grace"})
+
+
+def test_a_word_is_no_value_where_an_identifier_stood():
+    own = ("Show the orders of U-17", {"user_id": "U-17"})
+    assert read_as("Show the orders of Grace", *own) == Reading(instead={"user_id": "Grace"})
+    assert read_as("Show the orders of U-18", *own) == Reading({"user_id": "U-18"})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        pytest.param("Add 3 to 4", "Add 5 to 6", True, id="values"),
+        pytest.param("Hash 'a' with sha256", "Hash 'b' with sha256", True, id="quoted"),
+        pytest.param("Add 3 to 4", "Subtract 3 from 4", False, id="words"),
+        pytest.param("", "", False, id="nothing"),
+    ],
+)
+def test_a_family_says_the_same_with_other_values(one, other, same):
+    assert is_same_family(one, other) is same
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_any_two_tasks_are_compared(one, other):
+    assert 0 <= likeness(one, other, {"x": other[:5]}) <= 1
+    assert likeness(one, one, {}) == 1.0
