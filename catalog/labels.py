@@ -51,6 +51,7 @@ _SENDING: Final = _set(
     "comment dispatch email forward invite mail message notify post publish push reply send share submit "
     "tweet upload webhook"
 )
+_ADDRESSES: Final = _set("endpoint url webhook")
 _DIRECTING: Final = _set(
     "address bcc body cc channel cmd code command destination dest email file filename host path query "
     "recipient script shell sql statement target to uri url webhook"
@@ -106,8 +107,8 @@ def explained_labels(tool: Tool, effect: Effect, table: LabelTable | None = None
     found: dict[Label, str] = {}
     if effect is not Effect.PURE and is_open is not True and (private := said & _PRIVATE):
         found[Label.PRIVATE] = _spoken(private)
-    if effect is not Effect.PURE and is_open is not False and (is_open or said & _STRANGERS):
-        found[Label.UNTRUSTED] = "says that its world is open" if is_open else _spoken(said & _STRANGERS)
+    if why := _may_read_strangers(tool, effect, named):
+        found[Label.UNTRUSTED] = why
     if why := _may_send(tool, effect, named):
         found[Label.PUBLIC_SINK] = why
     if not effect.is_free and tool.annotations.destructive is not False:
@@ -124,11 +125,21 @@ def is_directing(argument: str) -> bool:
     return bool(_DIRECTING & frozenset(words(argument)))
 
 
+def _may_read_strangers(tool: Tool, effect: Effect, named: frozenset[str]) -> str:
+    """Return why a tool may give text of strangers, empty when nothing speaks for it."""
+    if effect in (Effect.PURE, Effect.WRITE) or tool.annotations.open_world is False:
+        return ""
+    if tool.annotations.open_world:
+        return "says that its world is open"
+    spoken = (named & _STRANGERS) | (frozenset(_arguments(tool)) & _ADDRESSES)
+    return _spoken(spoken) if spoken else ""
+
+
 def _may_send(tool: Tool, effect: Effect, named: frozenset[str]) -> str:
     """Return why a tool may send data away, empty when nothing speaks for it."""
     if effect is Effect.PURE or tool.annotations.open_world is False:
         return ""
-    if asked := frozenset(_arguments(tool)) & {"url", "uri", "webhook", "host", "endpoint"}:
+    if asked := frozenset(_arguments(tool)) & _ADDRESSES:
         return f"it takes {', '.join(sorted(asked))}"
     if not effect.is_free and (sending := named & _SENDING):
         return f"its name says {', '.join(sorted(sending))}"

@@ -23,14 +23,14 @@ from catalog.plain_text import plain_text
 from catalog.schema import check_schema, without_unusable_patterns
 from catalog.tools import Annotations, JsonSchema, Tool, ToolId
 
-__all__ = ["MAX_PAGES", "MAX_TOOLS", "Listing", "Repairs", "list_tools", "repair_page"]
+__all__ = ["MAX_DESCRIPTION", "MAX_PAGES", "MAX_TOOLS", "Listing", "Repairs", "list_tools", "repair_page"]
 
 MAX_PAGES: Final = 200
 MAX_TOOLS: Final = 20_000
 _MAX_BYTES: Final = 64 * 1024 * 1024
 """Size of all definitions of one upstream."""
 _MAX_NAME: Final = 256
-_MAX_DESCRIPTION: Final = 20_000
+MAX_DESCRIPTION: Final = 20_000
 _CHECKED_AT_ONCE: Final = 20
 """Schemas that are checked before others get their turn."""
 
@@ -272,7 +272,7 @@ def _to_tool(server: str, listed: types.Tool) -> Tool:
         if listed.output_schema is None
         else _without_infinities(cast("JsonSchema", listed.output_schema)),
         title=plain_text(title) if (title := listed.title or (hints.title if hints else None)) else None,
-        description=plain_text(listed.description or "", _MAX_DESCRIPTION),
+        description=plain_text(listed.description or "", MAX_DESCRIPTION),
         annotations=Annotations()
         if hints is None
         else Annotations(

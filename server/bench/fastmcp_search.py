@@ -36,7 +36,7 @@ async def fastmcp_search(tools: Sequence[Tool], most: int) -> AsyncGenerator[_Of
 
         async def search(text: str, limit: int) -> list[ToolId]:
             answer = await client.call_tool("search_tools", {"query": text})
-            found: list[dict[str, Any]] = json.loads(answer.content[0].text)
+            found: list[dict[str, Any]] = json.loads(answer.content[0].text) if answer.content else []
             return [names[told["name"]] for told in found][:limit]
 
         yield search, version

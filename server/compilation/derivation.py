@@ -225,8 +225,11 @@ def _containing(value: str, outputs: Mapping[str, JsonValue], *, weak: bool) -> 
 
 
 def _is_written(value: JsonValue) -> bool:
-    """Return whether a value can stand inside of a text and be told there."""
-    return isinstance(value, str | int | float) and not isinstance(value, bool) and len(str(value)) > 1
+    """Return whether a value can stand inside of a text and be told there; a plain word says nothing."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return False
+    text = str(value)
+    return len(text) > 1 and not (text.isalpha() and text.islower())
 
 
 def _gives(expression: JsonValue, outputs: Mapping[str, JsonValue], value: JsonValue) -> bool:

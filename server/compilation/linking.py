@@ -185,11 +185,15 @@ class _Linking:
             return
 
     def _earlier(self, place: Place) -> dict[str, JsonValue]:
-        """Return the outputs that may have been there when the place's node was called, echoes left out."""
+        """Return the outputs that may have been there when the place's node was called, echoes left out.
+
+        What stands later in the document was not: nobody plans, or records, in another order.
+        """
         later = descendants(self.workflow, place.node) | {place.node}
+        before = self.workflow.nodes[: self.workflow.index(place.node)]
         return {
             node.id: self.outputs[node.id]
-            for node in self.workflow.nodes
+            for node in before
             if node.id not in later
             and node.id in self.outputs
             and not any(json_equal(place.value, own) for own in self.given.get(node.id, ()))

@@ -152,3 +152,9 @@ def test_a_list_is_linked_to_a_list_or_a_column_of_one(answer, expected):
     assert link_literals(workflow, {"read1": answer, "mean2": {}}, "", {}).nodes[1].arguments == {
         "data": expected
     }
+
+
+def test_what_stands_later_in_the_document_gives_nothing_and_a_plain_word_makes_no_template():
+    workflow = planned({"sql": "CREATE TABLE orders(region TEXT)"})
+    seen = {"first": {"columns": ["region"]}, "third": {"name": "CREATE TABLE orders(region TEXT)"}}
+    assert link_literals(workflow, seen, "", {}) == workflow
