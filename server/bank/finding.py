@@ -43,7 +43,7 @@ class Finder:
         self,
         open_embedder: Callable[[], Embedder] | None = None,
         folder: Path | None = None,
-        patience_seconds: float = 2.0,
+        patience_seconds: float = 0.25,
     ) -> None:
         """Prepare a search; nothing is loaded before the first one.
 
