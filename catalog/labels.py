@@ -51,7 +51,7 @@ _SENDING: Final = _set(
     "comment dispatch email forward invite mail message notify post publish push reply send share submit "
     "tweet upload webhook"
 )
-_ADDRESSES: Final = _set("endpoint url webhook")
+_ADDRESSES: Final = _set("endpoint host uri url webhook")
 _DIRECTING: Final = _set(
     "address bcc body cc channel cmd code command destination dest email file filename host path query "
     "recipient script shell sql statement target to uri url webhook"
@@ -107,7 +107,7 @@ def explained_labels(tool: Tool, effect: Effect, table: LabelTable | None = None
     found: dict[Label, str] = {}
     if effect is not Effect.PURE and is_open is not True and (private := said & _PRIVATE):
         found[Label.PRIVATE] = _spoken(private)
-    if why := _may_read_strangers(tool, effect, named):
+    if why := _may_read_strangers(tool, effect, said):
         found[Label.UNTRUSTED] = why
     if why := _may_send(tool, effect, named):
         found[Label.PUBLIC_SINK] = why
@@ -125,14 +125,17 @@ def is_directing(argument: str) -> bool:
     return bool(_DIRECTING & frozenset(words(argument)))
 
 
-def _may_read_strangers(tool: Tool, effect: Effect, named: frozenset[str]) -> str:
-    """Return why a tool may give text of strangers, empty when nothing speaks for it."""
+def _may_read_strangers(tool: Tool, effect: Effect, said: frozenset[str]) -> str:
+    """Return why a tool may give text of strangers, empty when nothing speaks for it.
+
+    What a write gives back is a receipt or a handle: a database's is no text of strangers, though its
+    description speaks of threads and addresses.
+    """
     if effect in (Effect.PURE, Effect.WRITE) or tool.annotations.open_world is False:
         return ""
     if tool.annotations.open_world:
         return "says that its world is open"
-    spoken = (named & _STRANGERS) | (frozenset(_arguments(tool)) & _ADDRESSES)
-    return _spoken(spoken) if spoken else ""
+    return _spoken(said & _STRANGERS) if said & _STRANGERS else ""
 
 
 def _may_send(tool: Tool, effect: Effect, named: frozenset[str]) -> str:

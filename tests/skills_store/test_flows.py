@@ -126,3 +126,10 @@ def test_an_operators_labels_win_and_an_exact_name_over_a_pattern():
     table = LabelTable({"s": {"*": frozenset(), "send_*": frozenset({Label.PRIVATE})}})
     assert labels_of(tool("send_email", "Send"), Effect.WRITE, table) == {Label.PRIVATE}
     assert labels_of(tool("other", "Send"), Effect.WRITE, table) == frozenset()
+
+
+def test_what_a_write_gives_back_is_no_text_of_strangers():
+    words = "Connect to a database; check_same_thread as in a web page"
+    assert Label.UNTRUSTED not in labels_of(tool("connect", words), Effect.WRITE)
+    assert Label.UNTRUSTED in labels_of(tool("connect", words), Effect.UNKNOWN)
+    assert Label.UNTRUSTED in labels_of(tool("list_entries", "Entries of a news feed"), Effect.READ)
