@@ -113,13 +113,15 @@ async def _start(spec: ServerSpec) -> _Child:
     mark = new_mark()
     reading, writing = os.pipe()
     try:
-        process = await anyio.open_process(
-            [spec.command, *spec.args],
-            stdin=reading,
-            cwd=spec.cwd,
-            env=get_default_environment() | dict(spec.env) | {MARK_VARIABLE: mark},
-            start_new_session=True,
-        )
+        # Given up half-way, the process would run on with nobody who knows of it.
+        with anyio.CancelScope(shield=True):
+            process = await anyio.open_process(
+                [spec.command, *spec.args],
+                stdin=reading,
+                cwd=spec.cwd,
+                env=get_default_environment() | dict(spec.env) | {MARK_VARIABLE: mark},
+                start_new_session=True,
+            )
     except BaseException as error:
         os.close(writing)
         if not isinstance(error, OSError | ValueError):
