@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from sqlite_utils import Database
-from sqlite_utils.db import ForeignKey
+if TYPE_CHECKING:
+    from sqlite_utils import Database
 
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "apply_migrations"]
 
@@ -23,6 +24,8 @@ def apply_migrations(connection: sqlite3.Connection) -> None:
     (taken,) = connection.execute("PRAGMA user_version").fetchone()
     if taken >= SCHEMA_VERSION:
         return
+    from sqlite_utils import Database  # a tenth of a second that opening an up-to-date file need not take
+
     database = Database(connection, recursive_triggers=False, execute_plugins=False)
     for step in _STEPS[taken:]:
         step(database)
@@ -96,6 +99,8 @@ def _forbid_changes(database: Database, table: str) -> None:
 
 
 def _create_experience(database: Database) -> None:
+    from sqlite_utils.db import ForeignKey
+
     text, number, real = str, int, float
     database.create_table(
         "uses",

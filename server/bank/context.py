@@ -101,7 +101,8 @@ class Context:
 
         Args:
             servers: the ones to connect to; None for all that are configured.
-            patience: how long to wait for each; a slower one goes on connecting meanwhile.
+            patience: how long to wait for each; a slower one goes on connecting meanwhile, one that
+                is not waited for at all is left to `connect`.
         """
         wanted = frozenset(self.config.servers if servers is None else servers)
         wanted &= frozenset(self.config.servers)
@@ -111,10 +112,13 @@ class Context:
             if awaited := sorted(name for name, seconds in waiting.items() if seconds > 0):
                 self.progress(Progress("connect", f"connecting to {', '.join(awaited)}"))
                 await self.connections.snapshot(servers=awaited, patience=waiting.__getitem__)
-            self.connections.begin(missing.difference(awaited))
             self._seen.listed.update(name for name in missing if self.is_ready(name))
         self.keep_seen(wanted)
         return self.known()
+
+    def connect(self) -> None:
+        """Have the servers that were not listed yet connected, without waiting for any."""
+        self.connections.begin(frozenset(self.config.servers) - self._seen.listed)
 
     def is_ready(self, server: str) -> bool:
         """Return whether a server is connected and has listed its tools."""

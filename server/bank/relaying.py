@@ -42,7 +42,8 @@ UpstreamProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 async def find_tools(query: str, limit: int, context: Context, scope: Scope = EVERYTHING) -> ToolsReport:
     """Return the tools of all configured servers that fit a query, best first.
 
-    Servers whose tools are stored are not waited for.
+    Servers whose tools are stored are not waited for, nor started before there is an answer: twenty
+    that start at once would hold it up.
 
     Args:
         query: what is wanted, in words; a long one is looked for part by part.
@@ -55,6 +56,7 @@ async def find_tools(query: str, limit: int, context: Context, scope: Scope = EV
     findings = await context.find(query, limit, "tool", scope)
     hits = [(tools[hit.entry.key], hit) for hit in findings.found.hits if hit.entry.key in tools]
     effects = context.effects
+    context.connect()
     return ToolsReport(
         tools=tuple(_tool_hit(tool, hit, effects) for tool, hit in hits),
         method=findings.found.method,

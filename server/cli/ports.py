@@ -17,6 +17,7 @@ import click
 from pydantic import JsonValue
 
 from catalog.config import ServerSpec
+from server.cli.loading import loading
 from server.models.known import KNOWN_MODELS, KnownModel
 from server.onboarding import Probed, probe_servers, remember_tools, try_reset_of
 from server.progress import ProgressListener, ignore_progress
@@ -259,9 +260,10 @@ def _consent(interactive: bool) -> Consent:
 
 
 async def _serve(settings: Settings, address: tuple[str, int] | None) -> None:
-    from server.execution.consent import NoConsent
-    from server.surface import AddressUnusable, serve_http, serve_stdio
-    from server.wiring import open_bank
+    with loading():
+        from server.execution.consent import NoConsent
+        from server.surface import AddressUnusable, serve_http, serve_stdio
+        from server.wiring import open_bank
 
     async with open_bank(settings, consent=NoConsent(), progress=ignore_progress) as bank:
         if address is None:

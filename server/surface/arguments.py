@@ -91,7 +91,7 @@ _WORKFLOW: JsonSchema = {
 
 
 class _Arguments(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 Document = Annotated[dict[str, JsonValue], WithJsonSchema(_WORKFLOW)]

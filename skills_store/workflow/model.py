@@ -38,7 +38,7 @@ Assertions = Annotated[
 
 
 class _Document(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class SkillRef(_Document):

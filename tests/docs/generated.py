@@ -131,10 +131,12 @@ def _first_sentence(text: str | None) -> str:
 
 def commands(group: click.Group = app, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
     """Yield every command that is no group, by its words after `skillbank`."""
-    for name, command in sorted(group.commands.items()):
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from commands(command, (*prefix, name))
-        else:
+        elif command is not None:
             yield " ".join((*prefix, name)), command
 
 
