@@ -7,7 +7,7 @@ literals are lifted and linked, tests carry recorded calls, every upstream tool 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
@@ -68,6 +68,8 @@ class Compiled:
 
     skill: Skill
     frozen: tuple[str, ...] = ()
+    is_linked: bool = False
+    """Whether what the task says and an earlier output gave as well is data flow here, not an input."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class _Shaped:
     recorded: tuple[RecordedCall, ...]
     left_out: frozenset[str] = frozenset()
     """Nodes of the run that it no longer has: nothing reads their answers."""
+    is_linked: bool = False
 
 
 def compile_skill(
@@ -108,7 +111,7 @@ def compile_skill(
     readings = [_shaped(run, around, said_too=False)]
     linked = _shaped(run, around, said_too=True)
     if linked.lifted.workflow != readings[0].lifted.workflow:
-        readings.append(linked)
+        readings.append(replace(linked, is_linked=True))
         # Every call was made for something: the reading that leaves out fewer goes first.
         readings.sort(key=lambda shaped: len(shaped.left_out))
     carried = [shaped for shaped in readings if explicit or not shaped.lifted.uncarried]
@@ -116,7 +119,9 @@ def compile_skill(
         said = ", ".join(readings[0].lifted.uncarried)
         raise NotCompilable(f"the task says {said}, which no input carries: name it as an input, or save it")
     return tuple(
-        Compiled(_skill(run, legal, shaped, around, explicit=explicit), _frozen(shaped, run))
+        Compiled(
+            _skill(run, legal, shaped, around, explicit=explicit), _frozen(shaped, run), shaped.is_linked
+        )
         for shaped in carried
     )
 
