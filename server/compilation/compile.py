@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from catalog.effects import Effect, EffectTable
 from catalog.errors import SchemaRejected
 from catalog.tools import Snapshot, Tool, ToolId
+from server.compilation.choices import open_choices
 from server.compilation.errors import NotCompilable
 from server.compilation.folding import fold_repeats
 from server.compilation.lifting import Lifted, declared_inputs, lift_literals
@@ -22,6 +23,7 @@ from server.compilation.places import literal_places
 from server.compilation.prose import render_description, render_guidance, skill_name
 from server.compilation.recorded import loosened
 from server.compilation.signature import compile_signature
+from server.planning.literals import mentions
 from skills_store.skill import Pin, Provenance, RecordedCall, ReplayTest, Skill, ToolHints
 from skills_store.trace import Trace, Verification
 from skills_store.workflow.hashing import content_hash, shape_hash
@@ -131,8 +133,12 @@ def _shaped(run: VerifiedRun, around: Surroundings, *, said_too: bool) -> _Shape
     linked = link_literals(run.workflow, known, task, run.inputs, said_too=said_too)
     says = "" if declared_inputs(linked) else task
     folded = fold_repeats(linked, known, says, outputs_follow=run.is_recording)
-    workflow = loosened(folded.workflow, around.effects) if run.is_recording else folded.workflow
-    lifted = lift_literals(workflow, task, run.inputs, around.snapshot, folded.given)
+    workflow = folded.workflow
+    if run.is_recording:
+        workflow = loosened(open_choices(workflow, folded.outputs), around.effects)
+    lifted = lift_literals(
+        workflow, task, run.inputs, around.snapshot, folded.given, records=run.is_recording
+    )
     if not run.is_recording:
         return _Shaped(lifted, run.outputs, _moved(recorded_calls(run.trace), folded.moved, workflow))
     scope = Scope(inputs=lifted.inputs, outputs=folded.outputs)
@@ -188,10 +194,12 @@ def _frozen(shaped: _Shaped, run: VerifiedRun) -> tuple[str, ...]:
     """Return the task's values that decide on the result and that no input reaches.
 
     They stand inside longer texts of the workflow, or were given to a call that it no longer makes:
-    then what that call answered is a constant somewhere.
+    then what that call answered may be a constant, where there is one that nothing explains.
     """
-    kept = literal_places(shaped.lifted.workflow)
-    left_out = (place for place in literal_places(run.workflow) if place.node in shaped.left_out)
+    kept = list(literal_places(shaped.lifted.workflow))
+    left_out = [place for place in literal_places(run.workflow) if place.node in shaped.left_out]
+    if all(isinstance(p.value, bool) or mentions(run.task or "", p.value) for p in kept):
+        left_out = []
     texts = [str(place.value) for place in (*kept, *left_out) if not isinstance(place.value, bool)]
     return tuple(said for said in shaped.lifted.uncarried if any(_is_in(said, text) for text in texts))
 
