@@ -25,10 +25,12 @@ from skills_store.workflow.model import Workflow
 from skills_store.workflow.references import Found
 from skills_store.workflow.scan import node_references, scan
 
-__all__ = ["MINIMUM_TRACES", "MINIMUM_VARIED_RUNS", "judge_admission"]
+__all__ = ["MINIMUM_TRACES", "MINIMUM_VARIED_RUNS", "ONE_READING", "is_refuted", "judge_admission"]
 
 MINIMUM_VARIED_RUNS = 2
 MINIMUM_TRACES = 2
+ONE_READING = "one_reading"
+"""Name of the check that no other reading of the run holds as well."""
 
 Gate = Literal["duplicate", "interface", "function", "safety", "trivial"]
 
@@ -87,6 +89,16 @@ def judge_admission(evidence: Evidence) -> AdmissionVerdict:
     if evidence.skill.origin == "user" and state != "active":
         state = "proposed"
     return AdmissionVerdict(state=state, reason=reason, checks=tuple(f.to_check() for f in findings))
+
+
+def is_refuted(verdict: AdmissionVerdict) -> bool:
+    """Return whether runs showed a candidate to be wrong, rather than short of evidence."""
+    return any(
+        check.gate in ("function", "trivial")
+        and check.leaves in ("shadow", "context_only")
+        and check.name != "no_frozen_literals"
+        for check in verdict.checks
+    )
 
 
 def _decided(findings: Sequence[_Finding]) -> tuple[SkillState, str] | None:
@@ -157,6 +169,8 @@ def _function(evidence: Evidence) -> Iterable[_Finding]:
     yield _reached(evidence, names)
     frozen = [f"the task's {literal} is a constant in the workflow" for literal in evidence.frozen_literals]
     yield _faultless("no_frozen_literals", "function", frozen, leaves="context_only")
+    undecided = [evidence.undecided] if evidence.undecided else []
+    yield _faultless(ONE_READING, "function", undecided, leaves="proposed")
 
 
 def _verified(evidence: Evidence) -> _Finding:

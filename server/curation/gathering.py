@@ -1,7 +1,8 @@
 """Gathering the evidence on which a candidate is judged: interface, replays, varied runs.
 
-Judging is `skills_store.admission`. Paper: FlowEvo (gate; facts §3.5). Differs: replays run in
-fresh processes; varied runs change one input at a time, so that each input is shown to matter.
+Judging is `skills_store.admission`. Paper: FlowEvo (gate; facts §3.5). Differs: the original run is
+replayed in fresh processes of its own, what varies it in fresh ones that such runs share; varied runs
+change one input at a time, so that each input is shown to matter.
 """
 
 from __future__ import annotations
@@ -59,11 +60,12 @@ class Gathered:
 
 async def gather_evidence(candidate: Candidate, replayer: Replayer) -> Gathered:
     """Return everything the gates look at; runs the candidate several times in fresh processes."""
-    skill, replays = await _replayed(candidate.skill, replayer)
     varied: list[VariedRun] = []
     tests: list[ReplayTest] = []
-    if replays and all(result.passed for result in replays):
-        varied, tests = await _varied(candidate, skill, replayer)
+    async with replayer.sharing() as together:
+        skill, replays = await _replayed(candidate.skill, replayer, together)
+        if replays and all(result.passed for result in replays):
+            varied, tests = await _varied(candidate, skill, together)
     evidence = Evidence(
         skill=skill,
         learning=candidate.learning,
@@ -112,7 +114,7 @@ def _labels(skill: Skill, replayer: Replayer) -> Mapping[ToolId, frozenset[Label
     }
 
 
-async def _replayed(skill: Skill, replayer: Replayer) -> tuple[Skill, list[ReplayResult]]:
+async def _replayed(skill: Skill, alone: Replayer, together: Replayer) -> tuple[Skill, list[ReplayResult]]:
     """Return the skill with its volatile places marked, and the replays of its tests.
 
     A test that gives other outputs than recorded is run twice more: where those two differ too, or
@@ -121,6 +123,7 @@ async def _replayed(skill: Skill, replayer: Replayer) -> tuple[Skill, list[Repla
     tests: list[ReplayTest] = []
     results: list[ReplayResult] = []
     for test in skill.tests:
+        replayer = alone if test.kind == "original" else together
         result = await replayer.replay(skill, test)
         if not result.passed and result.possible:
             test = await _with_volatile(skill, test, replayer)
