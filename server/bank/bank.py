@@ -13,8 +13,9 @@ from pydantic import JsonValue
 from catalog.result import CallOutcome
 from catalog.tools import ToolId
 from server.backends.sampling import Sampler
-from server.bank import controlling, health, relaying, saving, using
+from server.bank import coding, controlling, health, relaying, saving, using
 from server.bank.answering import answered, judged
+from server.bank.code_proposals import by_code
 from server.bank.context import Context
 from server.bank.deciding import approvable_skill, approve_skill, reject_skill
 from server.bank.drift import follow_drift
@@ -51,7 +52,7 @@ from server.reports import (
     TestReport,
     ToolsReport,
 )
-from server.requests import RepairRequest, SaveRequest, SolveRequest
+from server.requests import RepairRequest, SaveCodeRequest, SaveRequest, SolveRequest
 from server.verification import Checks
 from skills_store.errors import StoreError
 from skills_store.skill import Skill
@@ -148,6 +149,7 @@ class Bank:
         before = await look_back(task, request, context, direct)
         left = request.budget.after(anyio.current_time() - started)
         solved = await solve_task(task, replace(request, budget=left), context, before)
+        solved = await by_code(task, replace(request, budget=left), solved, context)
         solved = await answered(solved, task, request, context)
         solved = await judged(solved, task, request, context)
         return await _learned(solved, request.save, context)
@@ -282,6 +284,14 @@ class Bank:
             UnknownTrace: no such conversation or run is kept.
         """
         return await saving.save(request, self.context)
+
+    async def save_code(self, request: SaveCodeRequest) -> SavedReport:
+        """Make a skill of a Python function and its tests.
+
+        Raises:
+            NotSaved: it cannot be read or run here; says why.
+        """
+        return await coding.save_code(request, self.context)
 
     async def recordings(self, limit: int = 20) -> RecordingsReport:
         """Return the conversations whose calls were kept, the newest first."""

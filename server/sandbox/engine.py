@@ -102,6 +102,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def is_there(self) -> bool:
+        """Whether it is installed, and so has a version."""
+        ...
+
+    @property
     def version(self) -> str:
         """What has to be the same for a function to mean the same."""
         ...

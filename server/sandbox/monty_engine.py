@@ -92,6 +92,11 @@ class MontyEngine:
         self._lock = anyio.Lock()
 
     @property
+    def is_there(self) -> bool:
+        """Whether Monty is installed."""
+        return _monty is not None  # pyright: ignore[reportUnnecessaryComparison]
+
+    @property
     def version(self) -> str:
         """Version of the interpreter, or what it would be."""
         try:

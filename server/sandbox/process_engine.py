@@ -55,6 +55,11 @@ class ProcessEngine:
         self._missing = tuple(missing_features(system_calls=True) if missing is None else missing)
 
     @property
+    def is_there(self) -> bool:
+        """Always: it is the interpreter that runs this."""
+        return True
+
+    @property
     def version(self) -> str:
         """Language version: what a function means changes with it and no sooner."""
         return f"cpython {sys.version_info.major}.{sys.version_info.minor}"
