@@ -21,6 +21,7 @@ from server.execution.spill import Spill
 from server.models.runtime import host_of
 from server.models.serving import local_serving
 from server.progress import ProgressListener, ignore_progress
+from server.sandbox.sandbox import open_sandbox
 from server.settings import Settings
 from skills_store.redaction import Redactor
 from skills_store.sqlite import open_sqlite_store
@@ -70,6 +71,7 @@ async def open_bank(
                 memory=settings.store_path.with_suffix(".models.json"),
             ) as models,
             afterwards.attended(),
+            open_sandbox() as sandbox,
         ):
             yield Bank(
                 Context(
@@ -87,6 +89,7 @@ async def open_bank(
                     spill=Spill(settings.store_path.with_suffix(".values")),
                     memoise=memoise,
                     afterwards=afterwards,
+                    sandbox=sandbox,
                 )
             )
     finally:

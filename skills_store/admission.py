@@ -18,6 +18,7 @@ from typing import Literal
 
 from catalog.canonical import JsonValue
 from catalog.similarity import words
+from skills_store.code.lint import constant_body
 from skills_store.evidence import Evidence, UsedTool, VariedRun
 from skills_store.skill import AdmissionCheck, AdmissionVerdict, Skill, SkillState
 from skills_store.workflow.graph import needed, output_nodes
@@ -345,6 +346,11 @@ def _trivial(evidence: Evidence) -> Iterable[_Finding]:
     stands_on = sorted(output_nodes(workflow))
     empty = [] if stands_on else ["its outputs stand on no tool"]
     yield _faultless("calls_tools", "trivial", empty, inputs=[*stands_on])
+    codes = [node.code for node in workflow.nodes if node.code is not None]
+    found = [(code.entry, constant_body(code.source, code.entry)) for code in codes]
+    constants = [f"{entry} returns {value} whatever it is given" for entry, value in found if value]
+    if codes:
+        yield _faultless("trivial_body", "trivial", constants)
     good = [run for run in evidence.varied if run.is_good]
     constant = bool(_input_names(workflow) and good) and not any(run.outputs_changed for run in good)
     same = [f"its outputs were the same in {len(good)} runs on other inputs"] if constant else []

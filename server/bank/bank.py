@@ -45,7 +45,7 @@ from server.reports import (
     TestReport,
     ToolsReport,
 )
-from server.requests import RepairRequest, SaveRequest, SolveRequest
+from server.requests import RepairRequest, SaveCodeRequest, SaveRequest, SolveRequest
 from server.verification import Checks
 from skills_store.errors import StoreError
 from skills_store.skill import Skill
@@ -138,6 +138,7 @@ class Bank:
             NotSaved: the name to save under is none; nothing was run.
         """
         from server.bank.answering import answered, judged
+        from server.bank.code_proposals import by_code
         from server.bank.learning import check_name
         from server.bank.repairing import Repaired, spent_at_once
         from server.bank.routing import NotRun, no_route, run_directly
@@ -159,6 +160,7 @@ class Bank:
         before = await look_back(task, request, context, direct)
         left = request.budget.after(anyio.current_time() - started)
         solved = await solve_task(task, replace(request, budget=left), context, before)
+        solved = await by_code(task, replace(request, budget=left), solved, context)
         solved = await answered(solved, task, request, context)
         solved = await judged(solved, task, request, context)
         return await _learned(solved, request.save, context)
@@ -330,6 +332,16 @@ class Bank:
         from server.bank import saving
 
         return await saving.save(request, self.context)
+
+    async def save_code(self, request: SaveCodeRequest) -> SavedReport:
+        """Make a skill of a Python function and its tests.
+
+        Raises:
+            NotSaved: it cannot be read or run here; says why.
+        """
+        from server.bank import coding
+
+        return await coding.save_code(request, self.context)
 
     async def recordings(self, limit: int = 20) -> RecordingsReport:
         """Return the conversations whose calls were kept, the newest first."""

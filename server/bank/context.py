@@ -28,6 +28,7 @@ from server.execution.options import RunOptions
 from server.execution.recording import Recorder
 from server.execution.spill import Redact, Spill
 from server.progress import Progress, ProgressListener
+from server.sandbox.sandbox import Sandbox
 from skills_store.skill import Skill, SkillState
 from skills_store.store import Store
 from skills_store.workflow.model import Workflow
@@ -67,6 +68,8 @@ class Context:
     """By role; a client that lends its own is in there."""
     finder: Finder = field(default_factory=Finder)
     spill: Spill | None = None
+    sandbox: Sandbox | None = None
+    """What runs the code of skills; None: nothing does."""
     afterwards: Afterwards = field(default_factory=Afterwards)
     """What need not be done before an answer is given."""
     principal: str = "local"
@@ -179,6 +182,7 @@ class Context:
             clock=self.clock,
             redact=self.redact,
             spill=self.spill,
+            sandbox=self.sandbox,
         )
 
     @property

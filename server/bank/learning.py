@@ -34,6 +34,7 @@ __all__ = [
     "holds_secret",
     "keep_version",
     "learn",
+    "learn_skill",
 ]
 
 _LONGEST_NAME = 40
@@ -91,6 +92,14 @@ async def learn(
         return Learned(None, "not compilable: it holds a secret, which belongs into a server's environment")
     has_border = explicit and bool(declared_inputs(run.workflow))
     lesson = Lesson(readings, explicit, examples, snapshot, context, has_border=has_border)
+    return await _kept_once(lesson)
+
+
+async def learn_skill(skill: Skill, context: Context) -> Learned:
+    """Judge and keep a skill that a person wrote with its tests, and that no run was compiled into."""
+    if holds_secret(skill, context):
+        return Learned(None, "not saved: it holds a secret, which belongs into a server's environment")
+    lesson = Lesson((Compiled(skill),), True, (), context.known(), context, has_border=True)
     return await _kept_once(lesson)
 
 

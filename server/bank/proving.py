@@ -5,6 +5,7 @@ from __future__ import annotations
 from catalog.tools import Snapshot, ToolId
 from server.bank.context import Context
 from server.bank.drift import changed_pins
+from server.bank.engines import with_present_engines
 from server.bank.publishing import refresh_published
 from server.bank.running import servers_of, signatures_of
 from server.curation.replaying import Replayer
@@ -38,6 +39,8 @@ async def prove(skill: Skill, context: Context) -> TestReport:
     snapshot = await context.snapshot(servers_of(skill.workflow, context))
     if unseen := sorted({pin.tool for pin in skill.pins} & context.effects.changed):
         return TestReport(name=skill.name, version=skill.version, passed=False, tests=_unseen(unseen))
+    if skill.state == "stale":
+        skill = with_present_engines(skill, context)
     runner = replayer(snapshot, context, skill)
     results = [await runner.replay(skill, test) for test in skill.tests]
     outcomes = tuple(
@@ -74,7 +77,8 @@ def _unseen(tools: list[ToolId]) -> tuple[TestOutcome, ...]:
 def _reinstated(skill: Skill, snapshot: Snapshot, context: Context) -> Skill:
     """Return the stale skill as active again, as a new version where a contract it pins has changed."""
     reason = "verified again after a change upstream"
-    if changed_pins(skill, snapshot, context):
+    stored = context.store.version(skill.name, skill.version)
+    if changed_pins(skill, snapshot, context) or stored is None or stored.content_hash != skill.content_hash:
         active = _pinned_anew(skill, snapshot, context).model_copy(
             update={"state": "active", "reason": reason}
         )

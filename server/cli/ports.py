@@ -43,7 +43,7 @@ from skills_store.skill import Skill
 
 if TYPE_CHECKING:
     from server.execution.consent import Consent
-    from server.requests import RepairRequest, SaveRequest, SolveRequest
+    from server.requests import RepairRequest, SaveCodeRequest, SaveRequest, SolveRequest
     from server.reset_trial import ResetTrial, TrialVerdict
     from server.verification import Checks
 
@@ -135,6 +135,10 @@ class BankPort(Protocol):
 
     async def save(self, request: SaveRequest) -> SavedReport:
         """Compile a kept conversation or run into a skill. Raises NotSaved or UnknownTrace."""
+        ...
+
+    async def save_code(self, request: SaveCodeRequest) -> SavedReport:
+        """Make a skill of a Python function and its tests. Raises NotSaved."""
         ...
 
     async def recordings(self, limit: int = 20) -> RecordingsReport:

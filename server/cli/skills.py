@@ -7,6 +7,7 @@ import functools
 import click
 from pydantic import JsonValue
 
+from server.cli.code import add_code
 from server.cli.errors import NeedsApproval
 from server.cli.options import inputs_option, session_command
 from server.cli.recordings import save
@@ -216,3 +217,4 @@ def delete(session: Session, *, name: str, yes: bool) -> int:
 
 
 skills.add_command(save)
+skills.add_command(add_code)

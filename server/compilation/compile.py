@@ -212,14 +212,13 @@ def _tools(workflow: Workflow, around: Surroundings) -> list[Tool]:
     """Return every tool the workflow calls, through skills too, ordered by id."""
     called: set[ToolId] = set()
     for node in workflow.nodes:
-        if node.tool is not None:
-            called.add(node.tool)
-        elif node.skill is not None:
+        called.update(node.tools)
+        if node.skill is not None:
             inner = around.skills(node.skill.name, node.skill.version)
             if inner is None:
                 raise NotCompilable(f"{node.target} is not there, so its tools cannot be pinned")
             called.update(pin.tool for pin in inner.pins)
-    if not called:
+    if not called and not any(node.code for node in workflow.nodes):
         raise NotCompilable("no node calls a tool")
     return [_known(tool, around.snapshot) for tool in sorted(called)]
 

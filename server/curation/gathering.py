@@ -18,6 +18,7 @@ from catalog.tools import ToolId
 from server.compilation.compile import recorded_calls
 from server.compilation.lifting import declared_inputs
 from server.curation.differences import differences, is_moment, value_at
+from server.curation.metamorphic import broken_relation, pattern_variants
 from server.curation.replaying import Replayer, was_stopped_by_the_world
 from server.curation.variation import Variant, variants
 from server.execution.environment import with_defaults
@@ -91,7 +92,7 @@ def _used_tools(skill: Skill, replayer: Replayer) -> list[UsedTool]:
 
 def _interface(skill: Skill, replayer: Replayer) -> InterfaceFindings:
     pinned = {pin.tool: pin.contract_hash for pin in skill.pins}
-    called = dict.fromkeys(node.tool for node in skill.workflow.nodes if node.tool)
+    called = dict.fromkeys(tool for node in skill.workflow.nodes for tool in node.tools)
     tools = {tool: replayer.snapshot.get(tool) for tool in called}
     return InterfaceFindings(
         schema_lint=(
@@ -155,7 +156,8 @@ async def _varied(
     original = skill.tests[0]
     runs = [_held_out(original, test) for test in skill.tests if test.kind == "held_out"]
     tests: list[ReplayTest] = []
-    for variant in _chosen(candidate, skill, original)[:_MOST_VARIED_RUNS]:
+    telling = pattern_variants(skill, original)
+    for variant in [*telling, *_chosen(candidate, skill, original)][:_MOST_VARIED_RUNS]:
         run = await replayer.run(skill, variant.inputs, original.recorded)
         if was_stopped_by_the_world(run):
             continue
@@ -163,7 +165,7 @@ async def _varied(
         runs.append(done)
         if done.is_good:
             tests.append(_test_of(variant, run, original, len(tests) + 1))
-            if _is_enough(runs, skill):
+            if variant not in telling and _is_enough(runs, skill):
                 break
     return runs, tests
 
@@ -205,14 +207,16 @@ def _is_enough(runs: Sequence[VariedRun], skill: Skill) -> bool:
 
 
 def _judged(skill: Skill, original: ReplayTest, variant: Variant, run: Run, replayer: Replayer) -> VariedRun:
-    detail = replayer.fault_of_output(skill, run)
     outputs = run.trace.outputs or {}
+    detail = replayer.fault_of_output(skill, run)
     moved = not detail and bool(differences(original.outputs, outputs, apart_from=original.volatile))
     check_passed: bool | None = None
     if skill.workflow.expect and not detail:
         verdict = verify(run, skill.workflow, with_defaults(skill.workflow, variant.inputs), Checks())
         check_passed = verdict.is_verified
         detail = "; ".join(fault.message for fault in verdict.faults)
+    if not detail and (broken := broken_relation(skill, variant.inputs, outputs)):
+        check_passed, detail = False, broken
     return VariedRun(
         inputs=variant.inputs,
         changed=variant.changed,
