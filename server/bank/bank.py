@@ -16,14 +16,16 @@ from server.backends.sampling import Sampler
 from server.bank import controlling, health, relaying, saving, using
 from server.bank.answering import answered, judged
 from server.bank.context import Context
+from server.bank.curating import curate_used, recover_all, recover_beside
 from server.bank.deciding import approvable_skill, approve_skill, reject_skill
 from server.bank.drift import follow_drift
 from server.bank.learning import check_name, learn
+from server.bank.observing import observe
 from server.bank.proving import prove
 from server.bank.publishing import PublishedSkill, published_skills
 from server.bank.repairing import Repaired, repair_document, spent_at_once
 from server.bank.reviewing import review_queue, revise
-from server.bank.routing import NotRun, no_route, run_directly
+from server.bank.routing import DirectRun, NotRun, after_all, no_route, run_directly
 from server.bank.running import check_document, run_document
 from server.bank.seeding import look_back
 from server.bank.solving import solve_task
@@ -71,6 +73,7 @@ class Bank:
     def __init__(self, context: Context) -> None:
         self.context = context
         context.notes.followers.append(partial(follow_drift, context=context))
+        context.notes.followers.append(lambda drift: recover_beside(drift, context))
         context.connections.on_change(self._tools_changed)
 
     async def _tools_changed(self, server: str) -> None:
@@ -142,12 +145,19 @@ class Bank:
         if isinstance(direct, NotRun):
             if request.route == "direct":
                 return no_route(task, request, direct)
-        elif direct.is_final or request.route == "direct":
+        else:
+            observe(task, direct.report, direct.drawn, context)
+            await curate_used(direct.drawn, context)
+        if isinstance(direct, DirectRun) and (direct.is_final or request.route == "direct"):
             said = await answered(Repaired(direct.report), task, request, context)
             return (await judged(said, task, request, context)).report
         before = await look_back(task, request, context, direct)
         left = request.budget.after(anyio.current_time() - started)
         solved = await solve_task(task, replace(request, budget=left), context, before)
+        if not isinstance(direct, DirectRun):
+            observe(task, solved.report, solved.drawn, context)
+            solved = await after_all(task, request, solved, context)
+            await curate_used(solved.drawn, context)
         solved = await answered(solved, task, request, context)
         solved = await judged(solved, task, request, context)
         return await _learned(solved, request.save, context)
@@ -345,7 +355,10 @@ class Bank:
 
     async def recheck_effects(self, server: str, pattern: str) -> tuple[str, ...]:
         """Take the tools of a server that fit a pattern as looked at now; return those that had changed."""
-        return relaying.recheck_effects(server, pattern, self.context)
+        changed = relaying.recheck_effects(server, pattern, self.context)
+        if changed:
+            self.context.afterwards.start(partial(recover_all, self.context))
+        return changed
 
 
 async def _learned(
