@@ -44,11 +44,11 @@ SHARE: Final = 0.2
 """Part of the eligible episodes that does without the skill."""
 SUSPICIOUS_SHARE: Final = 2 / 3
 """The same for a skill under suspicion: it is used less, and the question is settled sooner."""
-SUSPICION: Final = 3.0
+SUSPICION: Final = 2.0
 """Evidence from which on a skill is under suspicion."""
 
 _FAILURES_IN_A_ROW: Final = 2
-_LEAST_WORSE: Final = 0.15
+_LEAST_WORSE: Final = 0.25
 """Smallest difference of rates that is bet on."""
 _RATES: Final = tuple(0.05 + 0.1 * step for step in range(10))
 _PAIRS: Final = tuple((g, c) for g in _RATES for c in _RATES if c - g >= _LEAST_WORSE - 1e-9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,9 +12,11 @@ from pydantic import JsonValue
 
 from catalog.result import CallOutcome
 from catalog.tools import ToolId
+from server.audit_report import AuditReport
 from server.backends.sampling import Sampler
 from server.bank import controlling, health, relaying, saving, using
 from server.bank.answering import answered, judged
+from server.bank.bank_audit import audit_bank
 from server.bank.context import Context
 from server.bank.curating import curate_used, recover_all, recover_beside
 from server.bank.deciding import approvable_skill, approve_skill, reject_skill
@@ -253,6 +255,14 @@ class Bank:
     async def unpin(self, name: str) -> SkillReport:
         """Let the system move a skill again."""
         return controlling.unpin_skill(name, self.context)
+
+    async def restore(self, name: str, version: int | None = None) -> SkillReport:
+        """Take back the last step that curation took against a skill."""
+        return controlling.restore_skill(name, version, self.context)
+
+    async def audit(self, names: Sequence[str] = (), *, dry_run: bool = False) -> AuditReport:
+        """Look at the skills in use, take what is due, and return how the bank stands."""
+        return await audit_bank(names, self.context, dry_run=dry_run)
 
     async def delete(self, name: str) -> DeletedReport:
         """Remove a skill for good."""

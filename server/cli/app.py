@@ -10,6 +10,7 @@ from importlib.metadata import version
 import click
 
 from server.cli import (
+    audit,
     effects,
     init,
     inputs,
@@ -59,6 +60,7 @@ for _command in (
     workflows.solve,
     skills.skills,
     review.review,
+    audit.audit,
     recordings.record,
     models.model,
     service.serve,
