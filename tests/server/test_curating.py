@@ -129,9 +129,8 @@ class TestWithholding:
             outputs={"count": "$nodes.save.output#/count"},
             inputs={"text": TEXT},
         )
-        wanted = RepairRequest(
-            task="Save the note 'a'", inputs={"text": "a"}, save="saves", allow=("notes/*",)
-        )
+        allow = ("notes/*",)
+        wanted = RepairRequest(task="Save the note 'a'", inputs={"text": "a"}, save="saves", allow=allow)
         async with open_ticking(curation=ALWAYS) as desk:
             await desk.bank.repair(saving, wanted)
             await desk.bank.approve("saves")
