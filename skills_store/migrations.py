@@ -179,12 +179,58 @@ def _add_control(database: Database) -> None:
         )
 
 
+def _add_curation(database: Database) -> None:
+    """What became of tasks, and what audits found."""
+    text, number, real = str, int, float
+    version = [(("skill", "version"), "versions", ("name", "version"))]
+    database.create_table(
+        "episodes",
+        {
+            "id": number,
+            "task": text,
+            "route": text,
+            "outcome": text,
+            "at": real,
+            "tokens": number,
+            "calls": number,
+            "seconds": real,
+            "stratum": text,
+            "skill": text,
+            "version": number,
+            "arm": text,
+            "share": real,
+            "trace": text,
+        },
+        pk="id",
+        not_null={"task", "route", "outcome", "at", "tokens", "calls", "seconds", "stratum", "share"},
+        foreign_keys=version,
+    )
+    database.table("episodes").create_index(["skill"])
+    database.create_table(
+        "audits",
+        {
+            "id": number,
+            "skill": text,
+            "version": number,
+            "kind": text,
+            "passed": number,
+            "detail": text,
+            "at": real,
+        },
+        pk="id",
+        not_null={"skill", "version", "kind", "detail", "at"},
+        foreign_keys=version,
+    )
+    database.table("audits").create_index(["skill"])
+
+
 _STEPS: tuple[Callable[[Database], None], ...] = (
     _create_all,
     _create_eras,
     _create_contracts,
     _add_recordings,
     _add_control,
+    _add_curation,
 )
 
 SCHEMA_VERSION = len(_STEPS)

@@ -1,5 +1,6 @@
 """Which tool servers are configured, how they are started, and what the operator said of them."""
 
+from catalog.config.curation import CurationSpec
 from catalog.config.document import ConfigDocument, read_document
 from catalog.config.edit import (
     with_allow,
@@ -21,6 +22,7 @@ __all__ = [
     "MODEL_FORMS",
     "Config",
     "ConfigDocument",
+    "CurationSpec",
     "InputSpec",
     "Learning",
     "ModelSpec",

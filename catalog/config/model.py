@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import Literal
 
 from catalog.canonical import JsonValue
+from catalog.config.curation import CurationSpec
 from catalog.config.env_file import read_env_file
 from catalog.config.inputs import InputSpec
 from catalog.config.interpolation import Fillers, Unfilled, inputs_named, interpolate
@@ -47,6 +48,7 @@ OWN_KEYS = (
     "learning",
     "models",
     "idle_seconds",
+    "curation",
 )
 """What the `skillbank` key may hold."""
 IDLE_SECONDS = 900.0
@@ -170,6 +172,8 @@ class Config:
     """By role, and `default`; empty: no model."""
     idle_seconds: float | None = IDLE_SECONDS
     """After how long without a call a server that holds nothing is ended; 0 or None: never."""
+    curation: CurationSpec = field(default_factory=CurationSpec)
+    """How skills in use are watched, and what is kept."""
     inputs: Mapping[str, InputSpec] = field(default_factory=dict[str, InputSpec])
     """By id: what a person is asked for."""
     reset_checks: Mapping[str, ResetCheck] = field(default_factory=dict[str, ResetCheck])

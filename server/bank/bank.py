@@ -7,7 +7,7 @@ a host waits for the tool list, not for planners.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 import anyio
 from pydantic import JsonValue
 
+from catalog.drift import Drift
 from catalog.result import CallOutcome
 from catalog.tools import ToolId
+from server.audit_report import AuditReport
 from server.backends.sampling import Sampler
 from server.bank import relaying
 from server.bank.context import Context
@@ -68,7 +70,14 @@ class Bank:
     def __init__(self, context: Context) -> None:
         self.context = context
         context.notes.followers.append(partial(follow_drift, context=context))
+        context.notes.followers.append(self._recover_beside)
         context.connections.on_change(self._tools_changed)
+
+    def _recover_beside(self, drift: Drift) -> None:
+        """Begin to recover what a change upstream has made stale."""
+        from server.bank.curating import recover_beside
+
+        recover_beside(drift, self.context)
 
     async def _tools_changed(self, server: str) -> None:
         """Look at a server's new tools while it is connected, not only when they are next called."""
@@ -139,9 +148,11 @@ class Bank:
         """
         from server.bank.answering import answered, judged
         from server.bank.code_proposals import by_code
+        from server.bank.curating import curate_used
         from server.bank.learning import check_name
+        from server.bank.observing import observe
         from server.bank.repairing import Repaired, spent_at_once
-        from server.bank.routing import NotRun, no_route, run_directly
+        from server.bank.routing import DirectRun, NotRun, after_all, no_route, run_directly
         from server.bank.seeding import look_back
         from server.bank.solving import solve_task
 
@@ -154,13 +165,20 @@ class Bank:
         if isinstance(direct, NotRun):
             if request.route == "direct":
                 return no_route(task, request, direct)
-        elif direct.is_final or request.route == "direct":
+        else:
+            observe(task, direct.report, direct.drawn, context)
+            await curate_used(direct.drawn, context)
+        if isinstance(direct, DirectRun) and (direct.is_final or request.route == "direct"):
             said = await answered(Repaired(direct.report), task, request, context)
             return (await judged(said, task, request, context)).report
         before = await look_back(task, request, context, direct)
         left = request.budget.after(anyio.current_time() - started)
         solved = await solve_task(task, replace(request, budget=left), context, before)
         solved = await by_code(task, replace(request, budget=left), solved, context)
+        if not isinstance(direct, DirectRun):
+            observe(task, solved.report, solved.drawn, context)
+            solved = await after_all(task, request, solved, context)
+            await curate_used(solved.drawn, context)
         solved = await answered(solved, task, request, context)
         solved = await judged(solved, task, request, context)
         return await _learned(solved, request.save, context)
@@ -290,6 +308,18 @@ class Bank:
 
         return controlling.unpin_skill(name, self.context)
 
+    async def restore(self, name: str, version: int | None = None) -> SkillReport:
+        """Take back the last step that curation took against a skill."""
+        from server.bank import controlling
+
+        return controlling.restore_skill(name, version, self.context)
+
+    async def audit(self, names: Sequence[str] = (), *, dry_run: bool = False) -> AuditReport:
+        """Look at the skills in use, take what is due, and return how the bank stands."""
+        from server.bank.bank_audit import audit_bank
+
+        return await audit_bank(names, self.context, dry_run=dry_run)
+
     async def delete(self, name: str) -> DeletedReport:
         """Remove a skill for good."""
         from server.bank import controlling
@@ -417,7 +447,12 @@ class Bank:
 
     async def recheck_effects(self, server: str, pattern: str) -> tuple[str, ...]:
         """Take the tools of a server that fit a pattern as looked at now; return those that had changed."""
-        return relaying.recheck_effects(server, pattern, self.context)
+        changed = relaying.recheck_effects(server, pattern, self.context)
+        if changed:
+            from server.bank.curating import recover_all
+
+            self.context.afterwards.start(partial(recover_all, self.context))
+        return changed
 
 
 async def _learned(

@@ -20,6 +20,7 @@ __all__ = ["app", "main"]
 _MODULES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "add": "servers",
+        "audit": "audit",
         "bench": "service",
         "check": "workflows",
         "demo": "service",

@@ -17,6 +17,7 @@ import click
 from pydantic import JsonValue
 
 from catalog.config import ServerSpec
+from server.audit_report import AuditReport
 from server.cli.loading import loading
 from server.models.known import KNOWN_MODELS, KnownModel
 from server.onboarding import Probed, probe_servers, remember_tools, try_reset_of
@@ -103,6 +104,14 @@ class BankPort(Protocol):
 
     async def unpin(self, name: str) -> SkillReport:
         """Let the system move a skill again. Raises UnknownSkill or NotDecided."""
+        ...
+
+    async def restore(self, name: str, version: int | None = None) -> SkillReport:
+        """Take back the last step that curation took. Raises UnknownSkill or NotDecided."""
+        ...
+
+    async def audit(self, names: Sequence[str] = (), *, dry_run: bool = False) -> AuditReport:
+        """Look at the skills in use and take what is due. Raises UnknownSkill."""
         ...
 
     async def delete(self, name: str) -> DeletedReport:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from server.bench.run import COMPILE_PARTS
+from server.bench.run import COMPILE_PARTS, STREAM_PARTS
 from server.cli.options import EXISTING, session_command
 from server.cli.ports import BenchRequest
 from server.cli.session import Session
@@ -100,8 +100,8 @@ def demo(session: Session, *, keep: Path | None, story: str | None) -> int:
     "--part",
     "parts",
     multiple=True,
-    type=click.Choice(COMPILE_PARTS),
-    help="For compile: only this part. Can be given several times. Default: all.",
+    type=click.Choice((*COMPILE_PARTS, *STREAM_PARTS)),
+    help="For compile and stream: only this part. Can be given several times. Default: all.",
 )
 @click.option(
     "--keep",
@@ -122,13 +122,15 @@ def bench(
     parts: tuple[str, ...],
     keep: Path | None,
 ) -> int:
-    """Measure the bank and print the numbers: NAME is repair, catalog, search, planning or compile.
+    """Measure the bank and print the numbers: NAME is repair, catalog, search, planning, compile or
+    stream.
 
     repair breaks workflows on the demo's servers, or with --tasks on those of --config where it is given.
     catalog measures what relaying costs, how soon it starts, and what it leaves behind. search needs no
     server; --tasks adds rows of MedCalc-Bench. planning measures a model's plans, asked for in three ways;
     without --model it replays recorded answers. compile makes skills of recorded sessions; at full size it
-    fetches more servers from the package index, into environments in the user's cache folder.
+    fetches more servers from the package index, into environments in the user's cache folder. stream shows
+    what curation does to skills that harm or make no difference, on simulated streams.
 
     \b
     Examples:
@@ -137,6 +139,7 @@ def bench(
       skillbank bench repair --tasks mine.json --config mine-servers.json --json
       skillbank bench planning --model local:qwen2.5-coder-1.5b --tape plans.jsonl
       skillbank bench compile --part accuracy --keep finished.jsonl
+      skillbank bench stream --part suppression
     """
     settings = session.settings
     request = BenchRequest(

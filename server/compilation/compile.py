@@ -30,7 +30,7 @@ from skills_store.workflow.hashing import content_hash, shape_hash
 from skills_store.workflow.model import Workflow
 from skills_store.workflow.references import Scope, resolve
 
-__all__ = ["Compiled", "Surroundings", "VerifiedRun", "compile_skill", "recorded_calls"]
+__all__ = ["Compiled", "Surroundings", "VerifiedRun", "compile_skill", "hints_of", "recorded_calls"]
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def _skill(run: VerifiedRun, name: str, shaped: _Shaped, around: Surroundings, *
         signature=signature,
         tests=(_original_test(shaped, run),),
         pins=tuple(Pin(tool=t.id, contract_hash=t.contract_hash, effect=effects.effect(t.id)) for t in tools),
-        hints=_hints(tools, effects),
+        hints=hints_of(tools, effects),
         guidance=render_guidance(run.task, workflow),
         provenance=_provenance(run, explicit=explicit),
         tags=tuple(sorted({tool.id.server for tool in tools})),
@@ -261,7 +261,7 @@ def _provenance(run: VerifiedRun, *, explicit: bool) -> Provenance:
     )
 
 
-def _hints(tools: Iterable[Tool], effects: EffectTable) -> ToolHints:
+def hints_of(tools: Iterable[Tool], effects: EffectTable) -> ToolHints:
     """Return annotations: read-only if all tools are free, destructive if any may destroy."""
     classes = [effects.effect(tool.id) for tool in tools]
     costly = [tool for tool in tools if not effects.effect(tool.id).is_free]

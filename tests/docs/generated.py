@@ -17,11 +17,13 @@ from mcp.types import Tool
 from pydantic import BaseModel
 
 from catalog.effects import Activity, Effect, Reset, Verdict, decide
+from server.audit_report import AuditReport
 from server.bench.catalog_report import CatalogBenchReport
 from server.bench.compile_report import CompileBenchReport
 from server.bench.planning_report import PlanningBenchReport
 from server.bench.repair_report import RepairBenchReport
 from server.bench.search_report import SearchBenchReport
+from server.bench.stream_report import StreamBenchReport
 from server.cli.answers import (
     AddedServer,
     InitReport,
@@ -76,6 +78,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "bench compile": CompileBenchReport,
     "bench planning": PlanningBenchReport,
     "bench search": SearchBenchReport,
+    "bench stream": StreamBenchReport,
     "demo": DemoReport,
     "init": InitReport,
     "add": AddedServer,
@@ -107,6 +110,8 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "skills unpin": SkillReport,
     "skills delete": DeletedReport,
     "skills retire": SkillReport,
+    "skills restore": SkillReport,
+    "audit": AuditReport,
     "skills save": SavedReport,
     "review": ReviewReport,
     "record list": RecordingsReport,
