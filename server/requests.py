@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from pydantic import JsonValue
 
 from catalog.config import ModelSpec
 from catalog.tools import ToolId
+from server.evolution.options import SearchOptions
 from server.reports import Route
 from server.verification import Checks
 
@@ -58,6 +60,12 @@ class RepairRequest:
     """For every role of this run, None: as configured."""
     examples: tuple[Mapping[str, JsonValue], ...] = ()
     """Other inputs known to be valid, on which a saved skill is tried. The search never sees them."""
+    search: SearchOptions = field(default_factory=SearchOptions)
+    """Strategy, seed and constants of the search."""
+    record: Path | None = None
+    """File in which every candidate is written down as it is evaluated, None: nowhere."""
+    resume: Path | None = None
+    """Record of an earlier search that is gone on with, None: begin anew."""
 
 
 @dataclass(frozen=True, slots=True)

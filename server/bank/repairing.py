@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import anyio
 from pydantic import JsonValue
 
+from server.backends.backend import Backend
+from server.backends.errors import BackendError
 from server.bank.context import Context, allowing
 from server.bank.patience import for_search
 from server.bank.running import input_faults, servers_of, signatures_of, static_faults, unreachable_faults
+from server.bank.search_records import open_record
 from server.bank.traces import judged_trace, shown_outputs
 from server.compilation.compile import VerifiedRun
 from server.curation.withholding import Draw
+from server.evolution.candidate import Record
 from server.evolution.driver import Progress as SearchProgress
 from server.evolution.driver import SearchResult, search
 from server.evolution.evaluate import Evaluator
-from server.evolution.strategy import Record
+from server.evolution.journal import Journal
+from server.evolution.options import SearchOptions
 from server.planning.view import World
 from server.progress import Progress
 from server.reports import CandidateRecord, RepairReport
@@ -30,7 +35,15 @@ from skills_store.workflow.edits import render_edit
 from skills_store.workflow.faults import Fault
 from skills_store.workflow.model import Workflow, parse_workflow
 
-__all__ = ["Repaired", "checked_only", "repair_document", "search_from", "spent_at_once"]
+__all__ = [
+    "Repaired",
+    "Wanted",
+    "checked_only",
+    "editor_of",
+    "repair_document",
+    "search_from",
+    "spent_at_once",
+]
 
 _LINEAGE_SHOWN = 200
 
@@ -55,6 +68,7 @@ async def repair_document(document: object, request: RepairRequest, context: Con
     except MalformedWorkflow as error:
         return Repaired(_unreadable(error))
     effects = allowing(context.effects, request.allow)
+    context = replace(context, memoise=context.memoise and request.search.switches.memoisation)
     wrong = input_faults(workflow, request.inputs)
     if spent := spent_at_once(request.budget):
         faults = [*wrong, *static_faults(workflow, context.known(), context)]
@@ -75,7 +89,12 @@ async def repair_document(document: object, request: RepairRequest, context: Con
     evaluator = Evaluator(
         world, request.checks, episode, context.options(request.task), signatures_of(workflow, context)
     )
-    repaired = await search_from(workflow, evaluator, request.budget.after(connecting), context)
+    editor = await editor_of(context, request)
+    with open_record(workflow, request, evaluator, context) as (journal, options):
+        wanted = Wanted(options, editor, journal)
+        repaired = await search_from(
+            workflow, evaluator, request.budget.after(connecting), context, wanted=wanted
+        )
     seconds = repaired.report.seconds + connecting
     return replace(repaired, report=repaired.report.model_copy(update={"seconds": seconds}))
 
@@ -86,12 +105,35 @@ def spent_at_once(budget: Budget) -> str | None:
     return next((name for name, amount in parts.items() if amount == 0), None)
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """How a search is to go about it, beside its base and its budget."""
+
+    options: SearchOptions = field(default_factory=SearchOptions)
+    editor: Backend | None = None
+    """A model that proposes edits; None: none does."""
+    journal: Journal | None = None
+    """Where every candidate is written down; None: nowhere."""
+
+
+async def editor_of(context: Context, request: RepairRequest) -> Backend | None:
+    """Return the model that edits; None where none is wanted, none is there, or it cannot be used."""
+    if request.search.strategy in ("ladder", "retry") or not request.budget.tokens:
+        return None
+    try:
+        return await context.models.backend("editor")
+    except BackendError as error:
+        context.progress(Progress("repair", f"no model edits: {error}"))
+        return None
+
+
 async def search_from(
     workflow: Workflow,
     evaluator: Evaluator,
     budget: Budget,
     context: Context,
     level: str | None = None,
+    wanted: Wanted | None = None,
 ) -> Repaired:
     """Search from one base, planned or given, and keep the trace of the best candidate.
 
@@ -101,10 +143,19 @@ async def search_from(
         budget: of this search.
         context: the bank.
         level: how far a solve with a model had escalated, for the trace.
+        wanted: None: the deterministic ladder, written down nowhere.
     """
-    started = anyio.current_time()
+    started, wanted = anyio.current_time(), wanted or Wanted()
     try:
-        result = await search(workflow, evaluator, budget, listener=_relayed(context))
+        result = await search(
+            workflow,
+            evaluator,
+            budget,
+            listener=_relayed(context),
+            options=wanted.options,
+            editor=wanted.editor,
+            journal=wanted.journal,
+        )
     except TimeoutError:
         faults = static_faults(workflow, evaluator.world.snapshot, context)
         return Repaired(checked_only(workflow, faults, "seconds"))
@@ -123,6 +174,9 @@ def _relayed(context: Context) -> Callable[[SearchProgress], None]:
                 candidates=progress.candidates,
                 calls=progress.calls,
                 best=progress.best_score,
+                generation=progress.generation,
+                intensity=progress.intensity,
+                faults_left=progress.faults_left,
             )
         )
 
@@ -172,6 +226,7 @@ async def _report(
         initial_faults=tuple(redacted(fault) for fault in base.evaluation.faults),
         calls=result.calls,
         candidates=len(result.records),
+        tokens=result.tokens,
         diff=render_diff(base.candidate.workflow, best.candidate.workflow),
         lineage=tuple(_record(record, context) for record in _lineage(result)),
         candidate=best.candidate.id,
@@ -195,14 +250,26 @@ def _lineage(result: SearchResult) -> list[Record]:
 
 
 def _record(record: Record, context: Context) -> CandidateRecord:
+    found, made = record.evaluation, record.made
     return CandidateRecord(
         id=record.candidate.id,
         parent=record.candidate.parent,
         edits=tuple(render_edit(edit) for edit in record.candidate.last),
-        faults=tuple(context.recorder.fault(fault) for fault in record.evaluation.faults),
-        score=record.evaluation.fitness.rule_score,
-        status=record.evaluation.status,
-        calls=record.evaluation.calls,
+        faults=tuple(context.recorder.fault(fault) for fault in found.faults),
+        score=found.score,
+        scored_by=found.scored_by,
+        status=found.status,
+        static_ok=found.static_ok,
+        executed_ok=found.executed_ok,
+        verified=found.verified,
+        calls=found.calls,
+        strategy=made.strategy,
+        mode=made.mode,
+        by=made.by,
+        generation=made.generation,
+        growth=made.growth,
+        intensity=made.intensity,
+        tokens=made.tokens,
     )
 
 
