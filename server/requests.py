@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pydantic import JsonValue
 
 from catalog.config import ModelSpec
+from server.evolution.options import SearchOptions
 from server.reports import Route
 from server.verification import Checks
 
@@ -57,6 +58,8 @@ class RepairRequest:
     """For every role of this run, None: as configured."""
     examples: tuple[Mapping[str, JsonValue], ...] = ()
     """Other inputs known to be valid, on which a saved skill is tried. The search never sees them."""
+    search: SearchOptions = field(default_factory=SearchOptions)
+    """Strategy, seed and constants of the search."""
 
 
 @dataclass(frozen=True, slots=True)

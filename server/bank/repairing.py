@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import anyio
 from pydantic import JsonValue
 
+from server.backends.backend import Backend
+from server.backends.errors import BackendError
 from server.bank.context import Context, allowing
 from server.bank.patience import for_search
 from server.bank.running import input_faults, servers_of, signatures_of, static_faults, unreachable_faults
 from server.bank.traces import judged_trace, shown_outputs
 from server.compilation.compile import VerifiedRun
+from server.evolution.candidate import Record
 from server.evolution.driver import Progress as SearchProgress
 from server.evolution.driver import SearchResult, search
 from server.evolution.evaluate import Evaluator
-from server.evolution.strategy import Record
+from server.evolution.journal import Journal
+from server.evolution.options import SearchOptions
 from server.planning.view import World
 from server.progress import Progress
 from server.reports import CandidateRecord, RepairReport
@@ -29,7 +33,15 @@ from skills_store.workflow.edits import render_edit
 from skills_store.workflow.faults import Fault
 from skills_store.workflow.model import Workflow, parse_workflow
 
-__all__ = ["Repaired", "checked_only", "repair_document", "search_from", "spent_at_once"]
+__all__ = [
+    "Repaired",
+    "Wanted",
+    "checked_only",
+    "editor_of",
+    "repair_document",
+    "search_from",
+    "spent_at_once",
+]
 
 _LINEAGE_SHOWN = 200
 
@@ -52,6 +64,7 @@ async def repair_document(document: object, request: RepairRequest, context: Con
     except MalformedWorkflow as error:
         return Repaired(_unreadable(error))
     effects = allowing(context.effects, request.allow)
+    context = replace(context, memoise=context.memoise and request.search.switches.memoisation)
     wrong = input_faults(workflow, request.inputs)
     if spent := spent_at_once(request.budget):
         faults = [*wrong, *static_faults(workflow, context.known(), context)]
@@ -72,7 +85,10 @@ async def repair_document(document: object, request: RepairRequest, context: Con
     evaluator = Evaluator(
         world, request.checks, episode, context.options(request.task), signatures_of(workflow, context)
     )
-    repaired = await search_from(workflow, evaluator, request.budget.after(connecting), context)
+    wanted = Wanted(options=request.search, editor=await editor_of(context, request.budget))
+    repaired = await search_from(
+        workflow, evaluator, request.budget.after(connecting), context, wanted=wanted
+    )
     seconds = repaired.report.seconds + connecting
     return replace(repaired, report=repaired.report.model_copy(update={"seconds": seconds}))
 
@@ -83,12 +99,35 @@ def spent_at_once(budget: Budget) -> str | None:
     return next((name for name, amount in parts.items() if amount == 0), None)
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """How a search is to go about it, beside its base and its budget."""
+
+    options: SearchOptions = field(default_factory=SearchOptions)
+    editor: Backend | None = None
+    """A model that proposes edits; None: none does."""
+    journal: Journal | None = None
+    """Where every candidate is written down; None: nowhere."""
+
+
+async def editor_of(context: Context, budget: Budget) -> Backend | None:
+    """Return the model that edits, None where there is none, or it cannot be used, or may cost nothing."""
+    if not budget.tokens:
+        return None
+    try:
+        return await context.models.backend("editor")
+    except BackendError as error:
+        context.progress(Progress("repair", f"no model edits: {error}"))
+        return None
+
+
 async def search_from(
     workflow: Workflow,
     evaluator: Evaluator,
     budget: Budget,
     context: Context,
     level: str | None = None,
+    wanted: Wanted | None = None,
 ) -> Repaired:
     """Search from one base, planned or given, and keep the trace of the best candidate.
 
@@ -98,10 +137,19 @@ async def search_from(
         budget: of this search.
         context: the bank.
         level: how far a solve with a model had escalated, for the trace.
+        wanted: None: the deterministic ladder, written down nowhere.
     """
-    started = anyio.current_time()
+    started, wanted = anyio.current_time(), wanted or Wanted()
     try:
-        result = await search(workflow, evaluator, budget, listener=_relayed(context))
+        result = await search(
+            workflow,
+            evaluator,
+            budget,
+            listener=_relayed(context),
+            options=wanted.options,
+            editor=wanted.editor,
+            journal=wanted.journal,
+        )
     except TimeoutError:
         faults = static_faults(workflow, evaluator.world.snapshot, context)
         return Repaired(checked_only(workflow, faults, "seconds"))
@@ -169,6 +217,7 @@ async def _report(
         initial_faults=tuple(redacted(fault) for fault in base.evaluation.faults),
         calls=result.calls,
         candidates=len(result.records),
+        tokens=result.tokens,
         diff=render_diff(base.candidate.workflow, best.candidate.workflow),
         lineage=tuple(_record(record, context) for record in _lineage(result)),
         candidate=best.candidate.id,

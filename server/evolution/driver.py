@@ -1,7 +1,8 @@
-"""The driver of a search: evaluates what the strategy asks for, within a budget, and tells it.
+"""The driver of a search: carries out what strategies order, within a budget, and tells them.
 
 Paper: EvoFlux (execution-guided search). Differs: finished calls are never repeated, several
-candidates are evaluated at once, and the first verified one is tidied before it is returned.
+candidates are evaluated at once, the deterministic ladder goes before the population, and the first
+verified candidate is tidied before it is returned.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from server.evolution.candidate import Candidate, Evaluation
+from server.backends.backend import Backend
+from server.evolution.candidate import Evaluation, Made, Record, fittest
 from server.evolution.evaluate import Evaluator
-from server.evolution.proposal import Proposal
-from server.evolution.propose import propose
-from server.evolution.strategy import BestFirst, Record, SearchOptions
+from server.evolution.journal import Journal, NoJournal
+from server.evolution.offspring import Child, Offspring
+from server.evolution.options import SearchOptions
+from server.evolution.proposer import Hints, Offer
+from server.evolution.rungs import Rung, proposers_of, rungs_of
+from server.evolution.strategy import Order, Strategy
 from server.evolution.tidy import tidied
 from server.requests import Budget
 from skills_store.workflow.faults import Denied
@@ -35,9 +40,14 @@ class Progress:
     candidates: int
     calls: int
     best_score: float
-    """Rule score of the best so far, in [0, 1]."""
+    """Reported score of the best so far, in [0, 1]."""
     faults_left: int
     trying: str
+    strategy: str = "ladder"
+    generation: int | None = None
+    """None where a strategy has none."""
+    intensity: float | None = None
+    tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -49,63 +59,98 @@ class SearchResult:
     records: tuple[Record, ...]
     calls: int
     stopped: str | None = None
+    tokens: int = 0
+    """Of a model, spent on proposals."""
+    replayed: int = 0
+    """Records that were taken over from an earlier search and not evaluated again."""
+    problems: tuple[str, ...] = ()
+    """What kept a model from proposing, each once."""
 
 
 @dataclass
 class _Search:
+    base: Workflow
     evaluator: Evaluator
     budget: Budget
-    strategy: BestFirst
+    rungs: Sequence[Rung]
+    offspring: Offspring
     listener: Callable[[Progress], None]
+    journal: Journal
     width: int
-    deadline: float = 0.0
+    started: float = 0.0
     calls_before: int = 0
     records: list[Record] = field(default_factory=list[Record])
+    tokens: int = 0
+    problems: dict[str, None] = field(default_factory=dict[str, None])
     verified_at: float = math.inf
     """Candidates evaluated when the first one verified."""
+    replayed: int = 0
 
     @property
     def spent_calls(self) -> int:
         return self.evaluator.episode.calls - self.calls_before
 
-    def spent(self) -> str | None:
-        """Return which budget is spent, None while all last."""
-        if anyio.current_time() >= self.deadline:
+    @property
+    def spent_candidates(self) -> int:
+        return len(self.records) - self.replayed
+
+    @property
+    def best(self) -> Record:
+        return fittest(self.records)
+
+    def spent(self, share: float = 1.0) -> str | None:
+        """Return which budget is spent to a share in (0, 1], None while all last."""
+        if anyio.current_time() >= self.started + share * self.budget.seconds:
             return "seconds"
-        if self.spent_calls >= self.budget.calls:
+        if self.spent_calls >= share * self.budget.calls:
             return "calls"
-        return "candidates" if len(self.records) >= self.budget.candidates else None
+        return "candidates" if self.spent_candidates >= share * self.budget.candidates else None
 
     async def run(self) -> SearchResult:
         self.evaluator.call_limit = self.calls_before + self.budget.calls
         stopped: str | None = None
-        with anyio.move_on_at(self.deadline) as scope:
+        with anyio.move_on_at(self.started + self.budget.seconds) as scope:
             stopped = await self._until_done()
         if scope.cancelled_caught:
             stopped = "seconds"
         if not self.records:
             raise TimeoutError("the budget ended before the original could be evaluated")
         return SearchResult(
-            self.strategy.best, self.records[0], tuple(self.records), self.spent_calls, stopped
+            best=self.best,
+            base=self.records[0],
+            records=tuple(self.records),
+            calls=self.spent_calls,
+            stopped=stopped,
+            tokens=self.tokens,
+            replayed=self.replayed,
+            problems=tuple(self.problems),
         )
 
     async def _until_done(self) -> str | None:
-        await self._round([self.strategy.first()])
-        stopped = await self._until_settled()
-        if self.strategy.best.evaluation.status != "verified":
+        stopped: str | None = None
+        for rung in self.rungs:
+            for record in self.records:
+                rung.strategy.take(record)
+            stopped = await self._climbed(rung)
+            if self._is_settled() or self._is_hopeless() or self.spent():
+                break
+        if self.best.evaluation.status != "verified":
             return stopped
         await self._tidy()
         return None
 
-    async def _until_settled(self) -> str | None:
-        """Return which budget ended the search, None when it ended by itself."""
-        while not self._is_settled() and not self._is_hopeless():
-            if spent := self.spent():
+    async def _climbed(self, rung: Rung) -> str | None:
+        """Return which budget ended a rung, None when it ended by itself."""
+        while not self.records or not (self._is_settled() or self._is_hopeless()):
+            if self.records and (spent := self.spent(rung.share)):
                 return spent
-            batch = self.strategy.ask(min(self.width, self.budget.candidates - len(self.records)))
-            if not batch:
+            if rung.limit is not None and len(self.records) >= rung.limit:
                 return None
-            await self._round(batch)
+            left = max(1, self.budget.candidates - self.spent_candidates)
+            orders = rung.strategy.ask(min(self.width, left))
+            if not orders:
+                return None
+            await self._round(rung.strategy, orders)
         return None
 
     def _is_settled(self) -> bool:
@@ -113,7 +158,7 @@ class _Search:
 
         An answer that no longer depends on an input may be right by chance.
         """
-        best = self.strategy.best.evaluation
+        best = self.best.evaluation
         if best.status != "verified":
             return False
         self.verified_at = min(self.verified_at, len(self.records))
@@ -124,47 +169,104 @@ class _Search:
 
         What the policy holds back in a node that an edit brought is that edit's fault.
         """
-        best = self.strategy.best
-        planned = {(node.id, node.tool) for node in self.strategy.base.nodes}
-        return bool(best.evaluation.faults) and all(
+        faults = self.best.evaluation.faults
+        planned = {(node.id, node.tool) for node in self.base.nodes}
+        return bool(faults) and all(
             fault.evidence == "world" or (isinstance(fault, Denied) and (fault.node, fault.tool) in planned)
-            for fault in best.evaluation.faults
+            for fault in faults
         )
 
-    async def _round(self, batch: list[Candidate]) -> None:
-        found: dict[str, Evaluation] = {}
+    async def _round(self, strategy: Strategy, orders: Sequence[Order]) -> None:
+        """Make and evaluate what was ordered, all at once, and tell it in the order it was asked for."""
+        children = await self._children(strategy, orders)
+        found: dict[int, Evaluation] = {}
 
-        async def evaluate(candidate: Candidate) -> None:
-            found[candidate.id] = await self.evaluator.evaluate(candidate)
+        async def evaluate(order: Order) -> None:
+            candidate = children[order.number].candidate
+            assert candidate is not None
+            found[order.number] = await self.evaluator.evaluate(candidate)
 
-        alone = [candidate for candidate in batch if not self.evaluator.may_repeat(candidate.workflow)]
+        built = [(o, c) for o in orders if (c := children[o.number].candidate) is not None]
+        alone = [order for order, made in built if not self.evaluator.may_repeat(made.workflow)]
         async with anyio.create_task_group() as group:
-            for candidate in batch:
-                if candidate not in alone:
-                    group.start_soon(evaluate, candidate)
-        for candidate in alone:  # which of two would make a call that happens once is not left to chance
-            await evaluate(candidate)
-        for candidate in batch:
-            self._tell(candidate, found[candidate.id])
+            for order, _ in built:
+                if order not in alone:
+                    group.start_soon(evaluate, order)
+        for order in alone:  # which of two would make a call that happens once is not left to chance
+            await evaluate(order)
+        for order in orders:
+            self._tell(strategy, order, children[order.number], found.get(order.number))
 
-    def _tell(self, candidate: Candidate, evaluation: Evaluation) -> None:
-        self.records.append(Record(candidate, evaluation))
-        self.evaluator.remember(candidate, evaluation)
-        self.strategy.tell(candidate, evaluation, final=evaluation.status == "verified")
-        best = self.strategy.best.evaluation
-        trying = "; ".join(edit.because or edit.kind for edit in candidate.last) or "the workflow as given"
+    async def _children(self, strategy: Strategy, orders: Sequence[Order]) -> dict[int, Child]:
+        offers: dict[int, list[tuple[str, Offer]]] = {}
+
+        async def ask(order: Order) -> None:
+            offers[order.number] = await self.offspring.offers(order)
+
+        children: dict[int, Child] = {}
+        async with anyio.create_task_group() as group:
+            for order in orders:
+                if order.candidate is not None:
+                    children[order.number] = Child(order.candidate)
+                elif (known := self.journal.child(strategy.name, order)) is not None:
+                    children[order.number] = known
+                else:
+                    group.start_soon(ask, order)
+        for order in orders:  # claimed one after the other, so that two never make the same child
+            if order.number not in children:
+                children[order.number] = self.offspring.claimed(order, offers[order.number])
+        return children
+
+    def _tell(self, strategy: Strategy, order: Order, child: Child, evaluation: Evaluation | None) -> None:
+        self.tokens += child.tokens
+        made = Made(
+            number=order.number,
+            strategy=strategy.name,
+            mode=order.mode,
+            by=child.by,
+            generation=order.generation,
+            growth=order.growth,
+            intensity=order.intensity,
+            tokens=child.tokens,
+        )
+        if child.candidate is None or evaluation is None:
+            self.journal.fruitless(made, order.parent, child.problems)
+            strategy.tell(order, None)
+            return
+        record = Record(child.candidate, evaluation, made)
+        self.evaluator.remember(child.candidate, evaluation)
+        self._keep(record)
+        strategy.tell(order, record)
+
+    def _keep(self, record: Record) -> None:
+        self.records.append(record)
+        self.offspring.note(record)
+        if self.journal.write(record):
+            self.replayed += 1
+        best, made = self.best.evaluation, record.made
+        trying = "; ".join(edit.because or edit.kind for edit in record.candidate.last)
+        is_bred = made.mode not in ("base", "ladder", "retry", "tidy")
         self.listener(
-            Progress(len(self.records), self.spent_calls, best.fitness.rule_score, len(best.faults), trying)
+            Progress(
+                candidates=len(self.records),
+                calls=self.spent_calls,
+                best_score=best.score,
+                faults_left=len(best.faults),
+                trying=trying or "the workflow as given",
+                strategy=made.strategy,
+                generation=made.generation if is_bred else None,
+                intensity=made.intensity if is_bred else None,
+                tokens=self.tokens,
+            )
         )
 
     async def _tidy(self) -> None:
-        best = self.strategy.best
+        best = self.best
         if self.spent() or not best.candidate.edits:
             return
         known = {record.candidate.id for record in self.records}
-        async for record in tidied(best, self.strategy.base, self.evaluator, known):
-            self.records.append(record)
-            self.strategy.tell(record.candidate, record.evaluation, final=True)
+        async for record in tidied(best, self.base, self.evaluator, known):
+            self._keep(record)
             if self.spent():
                 return
 
@@ -177,25 +279,43 @@ async def search(
     listener: Callable[[Progress], None] = lambda _: None,
     width: int = 3,
     options: SearchOptions | None = None,
+    editor: Backend | None = None,
+    hints: Hints | None = None,
+    journal: Journal | None = None,
 ) -> SearchResult:
     """Return the best workflow reachable from a base by typed edits within a budget.
 
-    The base is always evaluated, as far as the budget of calls lets it run.
+    The base is always evaluated, as far as the budget of calls lets it run. Cancelling it cancels the
+    calls under way; what was evaluated until then is in the journal.
+
+    Args:
+        base: what every candidate is an edit of.
+        evaluator: of its task. Its episode shares memory and ledger between all candidates.
+        budget: seconds, calls, candidates and a model's tokens; tokens spent end no search, they only
+            leave the model out from then on.
+        listener: told after every candidate.
+        width: candidates evaluated at once.
+        options: strategy, seed, constants and what is switched off; None: all at their defaults.
+        editor: a model that proposes edits; None: none does.
+        hints: what experience suggests; None: nothing.
+        journal: keeps every candidate, and knows what an earlier search has done already; None: nowhere.
 
     Raises:
         TimeoutError: the budget of seconds ended before the base was evaluated.
     """
-
-    def proposer(record: Record) -> Sequence[Proposal]:
-        return propose(evaluator.view(record.candidate, record.evaluation))
-
+    chosen, kept = options or SearchOptions(), journal or NoJournal()
     running = _Search(
+        base=base,
         evaluator=evaluator,
         budget=budget,
-        strategy=BestFirst(base, proposer, options or SearchOptions()),
+        rungs=rungs_of(base, evaluator, chosen, kept, has_editor=editor is not None),
+        offspring=Offspring(
+            evaluator, proposers_of(evaluator, chosen, budget, editor, hints), chosen.switches
+        ),
         listener=listener,
+        journal=kept,
         width=width,
-        deadline=anyio.current_time() + budget.seconds,
+        started=anyio.current_time(),
         calls_before=evaluator.episode.calls,
     )
     return await running.run()

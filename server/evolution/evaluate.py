@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from pydantic import JsonValue
 
@@ -29,7 +30,7 @@ from skills_store.workflow.flows import FlowRule, check_flows
 from skills_store.workflow.graph import needed, reaching_inputs
 from skills_store.workflow.model import Workflow
 
-__all__ = ["Evaluator"]
+__all__ = ["Evaluator", "Judge"]
 
 _SOMETHING = ("`true`",)
 """Stands for an expectation whose literals a proposer must not see."""
@@ -73,6 +74,14 @@ class _Metered:
             evaluator.in_flight -= 1
 
 
+class Judge(Protocol):
+    """Scores a candidate that ran to its outputs. Advice: it orders what no check tells apart."""
+
+    async def score(self, workflow: Workflow, evaluation: Evaluation) -> float | None:
+        """Return a score in [0, 1], None when the judge could not answer."""
+        ...
+
+
 @dataclass
 class Evaluator:
     """Evaluates the candidates of one search and remembers what tools were seen to answer."""
@@ -86,6 +95,8 @@ class Evaluator:
     seen_tools: dict[ToolId, JsonValue] = field(default_factory=dict[ToolId, JsonValue])
     base_inputs: frozenset[str] | None = None
     """Inputs that reach an output of the base, None until it was evaluated."""
+    base_needed: int = 0
+    """Nodes that the outputs of the base stand on."""
     base_flows: frozenset[tuple[FlowRule, ToolId, ToolId]] = frozenset()
     """Flows that a rule forbids and that the base has itself."""
     call_limit: float = math.inf
@@ -94,12 +105,18 @@ class Evaluator:
     """Calls on their way, which may come to count."""
     ran_once: set[tuple[str, ToolId]] = field(default_factory=set[tuple[str, ToolId]])
     """Nodes whose call happened and can neither be repeated nor undone."""
+    recorded: Mapping[str, Evaluation] = field(default_factory=dict[str, Evaluation])
+    """What an earlier search found of candidates, by id: they are not evaluated again."""
+    judge: Judge | None = None
+    """Scores what ran to its outputs; None: nobody does."""
 
     async def evaluate(self, candidate: Candidate) -> Evaluation:
         """Return what became of a candidate. The first one of a search is the base, run in full.
 
         A candidate in which an edit lets data go where it should not is not run (DESIGN §8).
         """
+        if (known := self.recorded.get(candidate.id)) is not None:
+            return self._taken_over(candidate, known)
         static = check_workflow(candidate.workflow, self.world.snapshot, skills=self.signatures)
         is_base = candidate.parent is None
         if any(isinstance(fault, Cycle | OverLimit) for fault in static):
@@ -117,8 +134,25 @@ class Evaluator:
                 snapshot=self.world.snapshot,
                 options=self.options,
             )
-        self._note_what_ran_once(run)
-        return self._judged(candidate.workflow, static, run)
+        self._note_what_ran_once(run.trace.steps)
+        evaluation = self._judged(candidate.workflow, static, run)
+        return await self._scored(candidate, evaluation)
+
+    def _taken_over(self, candidate: Candidate, known: Evaluation) -> Evaluation:
+        """Return what an earlier search found, with everything noted that evaluating it would have."""
+        self._new_flows(candidate.workflow, is_base=candidate.parent is None)
+        self._note_base(candidate.workflow)
+        self._note_what_ran_once(known.trace.steps if known.trace else ())
+        return known
+
+    async def _scored(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
+        """Return the evaluation with a judge's score, where there is one and the run got to its outputs."""
+        if self.judge is None or not evaluation.executed_ok:
+            return evaluation
+        score = await self.judge.score(candidate.workflow, evaluation)
+        if score is None:
+            return evaluation
+        return replace(evaluation, judge=score, fitness=replace(evaluation.fitness, judged=score))
 
     def may_repeat(self, workflow: Workflow) -> bool:
         """Return whether every call of a workflow may be made any number of times."""
@@ -136,15 +170,20 @@ class Evaluator:
             if (flow.rule, flow.source, flow.sink) not in self.base_flows
         ]
 
-    def _keeps_inputs(self, workflow: Workflow) -> bool:
-        """Return whether what reached an output of the base still does; the first workflow is the base."""
+    def _note_base(self, workflow: Workflow) -> frozenset[str]:
+        """Return the inputs that reach an output; what the outputs of the first workflow stand on is kept."""
         reaching = reaching_inputs(workflow)
         if self.base_inputs is None:
-            self.base_inputs = reaching
-        return self.base_inputs <= reaching
+            self.base_inputs, self.base_needed = reaching, len(needed(workflow))
+        return reaching
 
-    def _note_what_ran_once(self, run: Run) -> None:
-        for step in run.trace.steps:
+    def _keeps_inputs(self, workflow: Workflow) -> bool:
+        """Return whether what reached an output of the base still does; the first workflow is the base."""
+        reaching = self._note_base(workflow)
+        return (self.base_inputs or frozenset()) <= reaching
+
+    def _note_what_ran_once(self, steps: tuple[Step, ...]) -> None:
+        for step in steps:
             if step.tool and step.outcome == "succeeded" and not self.world.may_repeat(step.tool):
                 self.ran_once.add((step.node, step.tool))
 
@@ -169,14 +208,20 @@ class Evaluator:
             return self.world.effects
         return EffectTable(effects=self.world.effects.effects)
 
-    def view(self, candidate: Candidate, evaluation: Evaluation) -> View:
-        """Return what proposers may see of an evaluated candidate."""
+    def view(self, candidate: Candidate, evaluation: Evaluation, *, evidence: bool = True) -> View:
+        """Return what proposers may see of an evaluated candidate.
+
+        Args:
+            candidate: as it is.
+            evaluation: what became of it.
+            evidence: whether its faults and what tools answered may be seen; off only to measure that.
+        """
         return View(
             world=self.world,
             workflow=_without_literals_of_checks(candidate.workflow),
-            outputs=evaluation.outputs,
-            seen_tools=dict(self.seen_tools),
-            faults=evaluation.faults,
+            outputs=evaluation.outputs if evidence else {},
+            seen_tools=dict(self.seen_tools) if evidence else {},
+            faults=evaluation.faults if evidence else (),
         )
 
     def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
@@ -188,15 +233,20 @@ class Evaluator:
     def _without_run(self, workflow: Workflow, static: list[Fault]) -> Evaluation:
         unmet = len(workflow.nodes) + len(workflow.outputs) + 1 + 0.5 * len(static)
         kept = self._keeps_inputs(workflow)
-        fitness = Fitness(False, kept, 0.0, 0.0, 0.0, _rule_score(workflow, static, ()))
+        fitness = Fitness(
+            keeps_inputs=kept,
+            rule_score=_rule_score(workflow, static, ()),
+            fewer_nodes=-len(workflow.nodes),
+        )
         return Evaluation("static_faults", tuple(static), fitness, None, None, {}, 0, unmet)
 
     def _judged(self, workflow: Workflow, static: list[Fault], run: Run) -> Evaluation:
         verdict = verify(run, workflow, dict(self.world.inputs), self.checks)
         faults = (*_merged(static, verdict), *self._dropped(workflow))
         fine = verdict.status in ("verified", "succeeded") and not faults
-        measured = _fitness(workflow, faults, run, verdict, fine=fine)
-        fitness = replace(measured, keeps_inputs=self._keeps_inputs(workflow))
+        kept = self._keeps_inputs(workflow)
+        measured = _fitness(workflow, faults, run, verdict, least_needed=self.base_needed)
+        fitness = replace(measured, verified=fine, keeps_inputs=kept)
         ran = not static and run.trace.outputs is not None and not run.faults
         status = "verified" if fine else "static_faults" if static else "executed" if ran else "failed"
         unmet = 0.0 if fine else _unmet(workflow, faults, run)
@@ -239,33 +289,60 @@ def _succeeded(steps: tuple[Step, ...]) -> set[str]:
 
 
 def _fitness(
-    workflow: Workflow, faults: tuple[Fault, ...], run: Run, verdict: Verdict, *, fine: bool
+    workflow: Workflow, faults: tuple[Fault, ...], run: Run, verdict: Verdict, *, least_needed: int
 ) -> Fitness:
+    """Return what a run measured; whether it is verified and keeps inputs is the caller's to say.
+
+    Args:
+        workflow: that ran.
+        faults: static ones and those of the run.
+        run: what came of it.
+        verdict: on it.
+        least_needed: nodes that the outputs of the base need, below which no share is counted.
+    """
     wanted = needed(workflow)
     done = _succeeded(run.trace.steps)
     passed = [verification.passed for verification in verdict.verifications]
     produced = [value for value in (run.trace.outputs or {}).values() if value is not None]
+    expected = max(len(wanted), least_needed)
+    is_fine = verdict.status in ("verified", "succeeded") and not faults
     return Fitness(
-        verified=fine,
-        keeps_inputs=True,
-        checks_passed=sum(passed) / len(passed) if passed else float(fine),
         outputs_produced=len(produced) / len(workflow.outputs) if workflow.outputs else 0.0,
-        executed=len(wanted & done) / len(wanted) if wanted else 0.0,
+        executed=len(wanted & done) / expected if expected else 0.0,
+        checks_passed=sum(passed) / len(passed) if passed else float(is_fine),
         rule_score=_rule_score(workflow, list(faults), run.trace.steps),
+        fewer_calls=-sum(1 for step in run.trace.steps if step.outcome in ("succeeded", "failed")),
+        fewer_nodes=-len(workflow.nodes),
     )
 
 
 def _rule_score(workflow: Workflow, faults: list[Fault], steps: tuple[Step, ...]) -> float:
-    """Return the mean of valid tool names, schema compliance and execution success over nodes.
+    """Return the mean of five shares, each in [0, 1]; it needs no model.
 
-    Paper: MCP-Bench (rule-based metrics; facts §2.3). Differs: per node, not per call.
+    They are: nodes with a valid tool, nodes whose arguments comply with the schema, calls made that
+    succeeded, nodes whose dependencies are there, planned nodes that executed.
+
+    Paper: MCP-Bench (rule-based metrics; facts §2.3) and EvoFlux (the scorer without a model; facts
+    §1.7). Differs: per node, not per call; a workflow with static faults scores too.
     """
     count = len(workflow.nodes) or 1
     unknown = {fault.node for fault in faults if fault.kind == "unknown_tool"}
-    kinds = ("missing_argument", "unexpected_argument", "invalid_argument", "dangling_reference")
-    noncompliant = {fault.node for fault in faults if fault.kind in kinds}
-    done = _succeeded(steps)
-    return ((count - len(unknown)) + (count - len(noncompliant)) + len(done)) / (3 * count)
+    wrong = {
+        f.node for f in faults if f.kind in ("missing_argument", "unexpected_argument", "invalid_argument")
+    }
+    lost = {fault.node for fault in faults if fault.kind in ("dangling_reference", "cycle", "malformed")}
+    lost |= {name for fault in faults if isinstance(fault, Cycle) for name in fault.nodes}
+    ids = {node.id for node in workflow.nodes}
+    done = _succeeded(steps) & ids
+    tried = {step.node for step in steps if step.outcome in ("succeeded", "failed")} & ids
+    shares = (
+        (count - len(unknown & ids)) / count,
+        (count - len(wrong & ids)) / count,
+        len(done & tried) / len(tried) if tried else 0.0,
+        (count - len(lost & ids)) / count,
+        len(done) / count,
+    )
+    return sum(shares) / len(shares)
 
 
 def _unmet(workflow: Workflow, faults: tuple[Fault, ...], run: Run) -> float:

@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from pydantic import JsonValue
 
 from server.evolution.argument_faults import set_argument
-from server.evolution.candidate import Candidate
+from server.evolution.building import edited
+from server.evolution.candidate import Candidate, Made, Record
 from server.evolution.evaluate import Evaluator
-from server.evolution.strategy import Record
 from server.planning.literals import mentions
 from server.planning.slots import input_reference
 from server.planning.view import View
-from skills_store.workflow.edits import Edit, EditRefused, RemoveNode, apply_edit
+from skills_store.workflow.edits import Edit, EditRefused, RemoveNode
 from skills_store.workflow.hashing import content_hash
 from skills_store.workflow.model import Workflow
 
@@ -64,10 +64,8 @@ async def _tried(
     current: Record, base: Workflow, edits: tuple[Edit, ...], evaluator: Evaluator, seen: set[str]
 ) -> Record | None:
     """Return the record of the base under these edits, None when they are refused or lead to a known one."""
-    workflow = base
     try:
-        for edit in edits:
-            workflow = apply_edit(workflow, edit)
+        workflow = edited(base, edits)
     except EditRefused:
         return None
     candidate = Candidate(
@@ -82,7 +80,7 @@ async def _tried(
     if candidate.id in seen:
         return None
     seen.add(candidate.id)
-    return Record(candidate, await evaluator.evaluate(candidate))
+    return Record(candidate, await evaluator.evaluate(candidate), Made(strategy="tidy", mode="tidy"))
 
 
 def _improvements(view: View) -> Iterator[Sequence[Edit]]:

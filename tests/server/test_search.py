@@ -18,9 +18,8 @@ from pydantic import JsonValue
 from catalog.effects import Effect, EffectTable, Reset
 from catalog.testing import ScriptedServer, ScriptedTool, Vanish
 from catalog.tools import ToolId
-from server.evolution.candidate import Candidate
+from server.evolution.candidate import Candidate, Record
 from server.evolution.driver import Progress, SearchResult
-from server.evolution.strategy import Record
 from server.evolution.tidy import tidied
 from server.requests import Budget
 from skills_store.workflow.edits import Edit, EditParameter, InsertNode, SwapTool, apply_edit, render_edit
@@ -572,7 +571,7 @@ class TestEvaluation:
         [
             ("Oslo", RIGHT, "verified", (True, 1.0, 1.0, 1.0, 1.0)),
             ("Oslo", NEVER, "executed", (False, 0.0, 1.0, 1.0, 1.0)),
-            ("Paris", RIGHT, "failed", (False, 0.0, 0.0, 0.0, 4 / 6)),
+            ("Paris", RIGHT, "failed", (False, 0.0, 0.0, 0.0, 3 / 5)),
         ],
     )
     async def test_what_became_of_a_candidate(
