@@ -1,4 +1,4 @@
-"""The evolution benchmark: weak plans on real tool servers, among ten others, repaired condition by condition.
+"""The evolution benchmark: weak plans on real servers, among ten others, repaired condition by condition.
 
 What is measured with whom: plans (`evolution_plans`) of tasks (`tasks.evolution_tasks`) under conditions
 (`evolution_conditions`, `evolution_react`); every piece is kept as soon as it is finished, so that a run
@@ -26,7 +26,14 @@ from server.bench.errors import BenchError
 from server.bench.evolution_conditions import CONDITIONS, Condition, measure_plan
 from server.bench.evolution_editor import EditorTape
 from server.bench.evolution_mix import STRENGTHS, faults_against, measured_mix
-from server.bench.evolution_plans import WAYS, Place, WeakPlan, recorded_plan, simulated_plan
+from server.bench.evolution_plans import (
+    WAYS,
+    Place,
+    WeakPlan,
+    plans_without_model,
+    recorded_plan,
+    simulated_plan,
+)
 from server.bench.evolution_react import REACT, run_react
 from server.bench.evolution_report import EvolutionReport, McpBenchRow, Mix, PlanOutcome, groups_of
 from server.bench.evolution_world import (
@@ -55,7 +62,7 @@ __all__ = ["EvolutionOptions", "OpenBank", "quick_evolution_options", "recorded_
 _RECORDED = ("planning_qwen15.jsonl.gz", "evolution_qwen15.jsonl.gz")
 _Item = TypeVar("_Item")
 _EDITING = "edits"
-_SIMULATED = ("zero-shot", "deterministic ladder", "ladder, then population")
+_OF_OTHERS = ("zero-shot", "deterministic ladder", "ladder, then population")
 
 
 class OpenBank(Protocol):
@@ -165,8 +172,8 @@ async def run_evolution_bench(options: EvolutionOptions, open_bank: OpenBank) ->
     async with _staged(options, open_bank) as stage:
         recorded = await _recorded(stage)
         found.mix = _mix(recorded)
-        simulated = _simulated(stage, found)
-        outcomes = await _measured([*_brought(stage), *recorded], simulated, stage, found.notes)
+        others = [*_without_model(recorded), *_simulated(stage, found)]
+        outcomes = await _measured([*_brought(stage), *recorded], others, stage, found.notes)
     if not outcomes:
         raise BenchError("the tape holds no plan of any of the tasks: give a model with --model")
     mcp_bench = await _mcp_bench(options, open_bank, found.notes)
@@ -179,11 +186,18 @@ async def _mcp_bench(
     if options.mcp_bench is None:
         notes.append("MCP-Bench was left out: `--mcp-bench PATH` names a checkout of its repository")
         return ()
-    from server.bench.evolution_mcpbench import measure_mcp_bench
+    from server.bench.evolution_mcpbench import McpBenchOptions, measure_mcp_bench
 
-    return await measure_mcp_bench(
-        options.mcp_bench, options.budget, options.seed, open_bank, options.listener
+    wanted = McpBenchOptions(
+        folder=options.mcp_bench,
+        tape=options.tape,
+        live=options.live,
+        budget=options.budget,
+        seed=options.seed,
+        kept=Kept(options.keep),
+        listener=options.listener,
     )
+    return await measure_mcp_bench(wanted, open_bank, notes)
 
 
 @asynccontextmanager
@@ -273,6 +287,12 @@ def _simulated(stage: _Stage, found: _Found) -> list[WeakPlan]:
     return plans
 
 
+def _without_model(recorded: Sequence[WeakPlan]) -> list[WeakPlan]:
+    """Return the plans made without a model of the tasks that a model planned."""
+    places = {plan.place.task.id: plan.place for plan in recorded}
+    return [plan for place in places.values() for plan in plans_without_model(place)]
+
+
 def _brought(stage: _Stage) -> Iterator[WeakPlan]:
     """Yield what others brought broken."""
     for place in stage.places:
@@ -287,7 +307,7 @@ def _first(items: Iterable[_Item], count: int | None, name: Callable[[_Item], st
 
 
 async def _measured(
-    plans: Sequence[WeakPlan], simulated: Sequence[WeakPlan], stage: _Stage, notes: list[str]
+    plans: Sequence[WeakPlan], others: Sequence[WeakPlan], stage: _Stage, notes: list[str]
 ) -> list[PlanOutcome]:
     """Return what becomes of every plan under every condition that is for it."""
     options = stage.options
@@ -301,8 +321,8 @@ async def _measured(
             outcomes += await _with_model(condition, chosen, stage, notes)
             continue
         outcomes += [await _piece(condition, plan, stage) for plan in chosen]
-        if condition.name in _SIMULATED:
-            outcomes += [await _piece(condition, plan, stage) for plan in simulated]
+        if condition.name in _OF_OTHERS:
+            outcomes += [await _piece(condition, plan, stage) for plan in others]
     return outcomes + await _reacted(part, stage)
 
 

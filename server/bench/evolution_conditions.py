@@ -1,4 +1,4 @@
-"""What is done with a weak plan, condition by condition: nothing, the ladder, a population, and each without a part.
+"""What is done with a weak plan, by condition: nothing, the ladder, a population, a part switched off.
 
 All conditions get the same budget, checks and catalog; a proposer never sees what an assertion compares
 with. What became of a plan is `PlanOutcome`.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,7 +29,7 @@ from server.bench.fixtures import FIXTURES, build_fixtures
 from server.bench.sessions import Answering, Session, answer_of, make_session
 from server.bench.tasks import BenchTask
 
-__all__ = ["AnsweredFamily", "family_task", "family_workflow", "task_families"]
+__all__ = ["AnsweredFamily", "family_task", "family_workflow", "parse_task_families", "task_families"]
 
 _FORMS = ("given", "from", "join", "item", "all")
 _PLAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[\d+\])*")
@@ -66,15 +66,24 @@ def task_families(fixtures: str = FIXTURES) -> list[AnsweredFamily]:
         TasksRejected: one says something impossible.
     """
     text = resources.files("server.bench").joinpath("data", "evolution_families.json").read_text("utf-8")
+    return parse_task_families(text.replace(FIXTURES, fixtures), compile_families(fixtures))
+
+
+def parse_task_families(text: str, known: Sequence[Family]) -> list[AnsweredFamily]:
+    """Return the families of a document: known ones that it gives outputs to, and its own.
+
+    Raises:
+        TasksRejected: it is none, or names a family that is not known.
+    """
     try:
-        data = _Data.model_validate_json(text.replace(FIXTURES, fixtures))
+        data = _Data.model_validate_json(text)
     except ValueError as error:
         raise TasksRejected(f"evolution families: {error}") from error
-    known = {family.id: family for family in compile_families(fixtures)}
-    if unknown := sorted(data.answers.keys() - known.keys()):
+    by_id = {family.id: family for family in known}
+    if unknown := sorted(data.answers.keys() - by_id.keys()):
         raise TasksRejected(f"evolution families: no compile family {', '.join(unknown)}")
     old = [
-        AnsweredFamily(family=known[name].model_copy(update={"id": f"{name}{_OLD}"}), answer=answer)
+        AnsweredFamily(family=by_id[name].model_copy(update={"id": f"{name}{_OLD}"}), answer=answer)
         for name, answer in data.answers.items()
     ]
     return [*old, *data.families]

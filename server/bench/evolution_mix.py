@@ -1,4 +1,4 @@
-"""Which faults a model's plans have, counted against reference workflows: the mix that a simulator draws from.
+"""Which faults a model's plans have, counted against reference workflows, and a simulator that draws them.
 
 Kinds are those of `server.bench.damage`, so that what was counted can be done to a workflow.
 """

@@ -1,4 +1,4 @@
-"""Weak plans that are repaired: those a compact model made, read from a tape, and simulated ones.
+"""Weak plans that are repaired: a compact model's, read from a tape; those made without one; simulated ones.
 
 A recorded plan is what the model said, read again today; the tools it was shown are told by its way.
 Whatever it was shown, it is checked, run and repaired in the task's whole catalog.
@@ -15,10 +15,13 @@ from catalog.tools import Snapshot
 from server.backends.backend import Backend
 from server.bench.damage import DamageKind
 from server.bench.evolution_mix import simulate
+from server.bench.evolution_report import DETERMINISTIC, FLOOR, SIMULATED
 from server.bench.fixtures import FIXTURES
 from server.bench.planning_tape import Tape
 from server.bench.tasks import BenchTask
 from server.planning.conversation import MeteredBackend
+from server.planning.deterministic import plan_deterministically
+from server.planning.heuristic_floor import plan_heuristic_floor
 from server.planning.model_planner import ModelPlanner, Way
 from server.planning.sequence import in_sequence
 from server.planning.view import World
@@ -119,6 +122,16 @@ async def recorded_plan(place: Place, way: PlanWay, tape: Tape, live: Backend | 
     )
 
 
+def plans_without_model(place: Place) -> list[WeakPlan]:
+    """Return the plans of the paper's heuristic floor and of our planner that needs no model."""
+    world, wanted = place.world(), wanted_outputs(place.checks)
+    drafts = plan_deterministically(world, wanted)
+    return [
+        WeakPlan(place, FLOOR, plan_heuristic_floor(world, wanted, servers=place.task.servers)),
+        WeakPlan(place, DETERMINISTIC, drafts[0] if drafts else None),
+    ]
+
+
 def simulated_plan(place: Place, strength: str, mix: Mapping[DamageKind, int], seed: int) -> WeakPlan | None:
     """Return the reference of a task, damaged; None where there is no place for so many faults."""
     found = simulate(place.task, place.catalog, strength, mix, seed)
@@ -126,7 +139,7 @@ def simulated_plan(place: Place, strength: str, mix: Mapping[DamageKind, int], s
         return None
     return WeakPlan(
         place=place,
-        source=f"simulated, {strength}",
+        source=f"{SIMULATED}{strength}",
         workflow=parse_workflow(found.workflow),
         kinds=tuple(str(kind) for kind in found.kinds),
         simulated=True,

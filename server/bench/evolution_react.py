@@ -1,4 +1,4 @@
-"""ReAct: a model calls tools one at a time and reads each answer, instead of planning. A bench condition only.
+"""ReAct: a model calls tools one at a time and reads each answer, instead of planning; to compare with.
 
 Paper: EvoFlux (the baseline: Thought, Action, Action Input, Finish). Differs: bounded like a search is,
 and every call goes through the same effect policy.
@@ -23,7 +23,7 @@ from server.backends.backend import Backend, Message, Request
 from server.backends.errors import BackendError
 from server.bank import Bank
 from server.bench.evolution_plans import Place
-from server.bench.evolution_report import PlanOutcome
+from server.bench.evolution_report import REACT_SOURCE, PlanOutcome
 from server.bench.evolution_world import part_of
 from server.bench.planning_tape import NotRecorded
 from server.execution.calls import Caller, CallRequest
@@ -38,7 +38,7 @@ __all__ = ["REACT", "ReactBudget", "read_action", "run_react"]
 REACT = "ReAct with the model"
 _VIEW_TOKENS = 1_500
 _SHOWN = 500
-_RULES = """You solve a task by calling tools, one at a time. Answer in exactly one of these two forms and then stop.
+_RULES = """You solve a task by calling tools, one at a time. Answer in one of these two forms, then stop.
 
 Thought: what to do next
 Action: the name of a tool
@@ -218,7 +218,7 @@ def _outcome(run: _Run, wanted: tuple[str, ...], calls: int, model: MeteredBacke
     return PlanOutcome(
         task=task.id,
         part=part_of(task.id),
-        source="ReAct",
+        source=REACT_SOURCE,
         condition=REACT,
         simulated=False,
         readable=run.unreadable <= run.budget.unreadable,
@@ -227,5 +227,5 @@ def _outcome(run: _Run, wanted: tuple[str, ...], calls: int, model: MeteredBacke
         verified=is_complete and all(one.passed for one in checked),
         calls=calls,
         search_tokens=model.usage.total,
-        faults=tuple([*run.faults, *(one.message[:240] for one in checked if not one.passed)]),
+        faults=(*run.faults, *(one.message[:240] for one in checked if not one.passed)),
     )

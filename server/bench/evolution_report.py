@@ -15,12 +15,19 @@ from server.bench.planning_tape import About
 __all__ = ["EvolutionReport", "Group", "McpBenchRow", "Mix", "PlanOutcome", "Row", "groups_of", "rows_of"]
 
 
+REACT_SOURCE = "ReAct"
+FLOOR = "heuristic floor"
+DETERMINISTIC = "deterministic planner"
+SIMULATED = "simulated, "
+"""Sources of plans; a simulated one's ends in its strength, and a recorded one is a way of asking."""
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class PlanOutcome(_Model):
-    """What became of one plan under one condition. Of the best candidate, not of the plan, where they differ."""
+    """What became of one plan under one condition: of the best candidate, where that is not the plan."""
 
     task: str
     part: Part
@@ -102,7 +109,7 @@ class Mix(_Model):
 
 
 class McpBenchRow(_Model):
-    """MCP-Bench tasks whose servers run offline, under one condition. There is no check of answers, and no judge."""
+    """MCP-Bench tasks whose servers run offline, under one condition; no check of answers, no judge."""
 
     condition: str
     tasks: int
@@ -146,7 +153,8 @@ class EvolutionReport(_Model):
 
 def groups_of(outcomes: Sequence[PlanOutcome]) -> tuple[Group, ...]:
     """Return the rows of recorded plans, of the part on which more conditions ran, and of simulated plans."""
-    real = [one for one in outcomes if not one.simulated and one.source != "ReAct"]
+    apart = [name for name in dict.fromkeys(one.source for one in outcomes) if _stands_apart(name)]
+    real = [one for one in outcomes if one.source not in apart and one.source != REACT_SOURCE]
     counts = Counter(one.condition for one in real)
     most = max(counts.values(), default=0)
     whole = [one for one in real if counts[one.condition] == most]
@@ -159,12 +167,15 @@ def groups_of(outcomes: Sequence[PlanOutcome]) -> tuple[Group, ...]:
     if fewer := [name for name, count in counts.items() if count < most]:
         part = {(one.source, one.task) for one in real if one.condition == fewer[0]}
         in_part = [one for one in real if (one.source, one.task) in part]
-        tried = [one for one in outcomes if one.source == "ReAct"]
+        tried = [one for one in outcomes if one.source == REACT_SOURCE]
         groups.append(Group(name="part", rows=rows_of([*in_part, *tried])))
-    simulated = [one for one in outcomes if one.simulated]
-    for name in dict.fromkeys(one.source for one in simulated):
-        groups.append(Group(name=name, rows=rows_of(one for one in simulated if one.source == name)))
+    groups += [Group(name=name, rows=rows_of(o for o in outcomes if o.source == name)) for name in apart]
     return tuple(groups)
+
+
+def _stands_apart(source: str) -> bool:
+    """Return whether plans of a source are no model's."""
+    return source.startswith(SIMULATED) or source in (FLOOR, DETERMINISTIC)
 
 
 def rows_of(outcomes: Iterable[PlanOutcome]) -> tuple[Row, ...]:

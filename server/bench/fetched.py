@@ -24,6 +24,7 @@ __all__ = [
     "FETCHED_SERVERS",
     "FetchedServer",
     "cache_folder",
+    "fetch_environment",
     "fetch_servers",
     "fetched_entries",
     "servers_document",
@@ -178,3 +179,19 @@ def servers_document(names: Iterable[str], state: Path) -> dict[str, JsonValue]:
     for server in fetched:
         effects[server.name] = {pattern: effect.value for pattern, effect in server.effects.items()}
     return document
+
+
+def fetch_environment(name: str, requirements: Iterable[str], listener: ProgressListener) -> Path:
+    """Return the interpreter of an environment that has these requirements; made where it is not there.
+
+    Raises:
+        BenchError: pip could not.
+    """
+    place = cache_folder() / name
+    wanted = sorted(requirements)
+    marker = place / "requirements.txt"
+    if not marker.exists() or marker.read_text(encoding="utf-8").split() != wanted:
+        listener(Progress("bench", f"fetching {', '.join(wanted)}"))
+        _install(place, wanted)
+        marker.write_text("\n".join(wanted), encoding="utf-8")
+    return place / "bin" / "python"
