@@ -27,6 +27,12 @@ class Progress:
     """Upstream calls so far."""
     best: float | None = None
     """Best score so far in [0, 1], None outside of a search."""
+    generation: int | None = None
+    """Of a population, None where there is none."""
+    intensity: float | None = None
+    """Chance of exploring in [0, 1], None where there is no population."""
+    faults_left: int | None = None
+    """Of the best so far, None outside of a search."""
 
 
 class ProgressListener(Protocol):

@@ -123,9 +123,24 @@ class CandidateRecord(_Report):
     """Readable edits against the parent."""
     faults: tuple[Fault, ...] = ()
     score: float
-    """Rule score in [0, 1]."""
+    """In [0, 1], by whom `scored_by` says."""
+    scored_by: Literal["judge", "rules"] = "rules"
     status: Literal["static_faults", "failed", "executed", "verified"]
+    static_ok: bool = False
+    executed_ok: bool = False
+    verified: bool = False
+    """Whether somebody's check said that it was right."""
     calls: int = 0
+    strategy: str = ""
+    mode: str = ""
+    """How it came to be: base, ladder, explore, exploit, cross, meta, retry or tidy."""
+    by: str = ""
+    """Name of the proposer, empty where none was asked."""
+    generation: int = 0
+    growth: float = 0.0
+    intensity: float = 0.0
+    tokens: int = 0
+    """Of a model, spent on its proposal."""
 
 
 class AnswerReport(_Report):

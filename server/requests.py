@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from pydantic import JsonValue
 
@@ -60,6 +61,10 @@ class RepairRequest:
     """Other inputs known to be valid, on which a saved skill is tried. The search never sees them."""
     search: SearchOptions = field(default_factory=SearchOptions)
     """Strategy, seed and constants of the search."""
+    record: Path | None = None
+    """File in which every candidate is written down as it is evaluated, None: nowhere."""
+    resume: Path | None = None
+    """Record of an earlier search that is gone on with, None: begin anew."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
+from server.backends.backend import Backend
 from server.backends.errors import BackendError
 from server.bank.context import Context
 from server.bank.plan_search import first_right, is_right, rank_of
@@ -148,6 +149,7 @@ class Climb:
             seconds=max(0.0, self._deadline - anyio.current_time()),
             calls=max(0, self.budget.calls - self.calls),
             candidates=max(0, self.budget.candidates - self.candidates),
+            tokens=max(0, self.budget.tokens - self.model.usage.total),
         )
 
     @property
@@ -194,10 +196,24 @@ class Climb:
             return 0
         self._begin(bases[0])
         share = self._left if self.problem is not None else _most(self._left)
-        found, calls, candidates = await first_right(bases, self.evaluator, share, self.context, "evolve")
+        editor = None if self.problem is not None else await self._editor()
+        found, calls, candidates = await first_right(
+            bases, self.evaluator, share, self.context, "evolve", editor=editor
+        )
         self.calls, self.candidates = self.calls + calls, self.candidates + candidates
         self._take(found)
         return 0
+
+    async def _editor(self) -> Backend | None:
+        """Return the model that edits: the planner's own, metered with it, unless another is configured."""
+        models = self.context.models
+        if models.spec("editor") == models.spec("planner"):
+            return self.model
+        try:
+            return await models.backend("editor")
+        except BackendError as error:
+            self.context.progress(Progress("repair", f"no model edits: {error}"))
+            return None
 
     async def _reflect(self) -> int:
         readings = await self.planner.reflect(self._failed(), deadline_seconds=self._seconds_to_answer)
@@ -280,7 +296,7 @@ def report_of(climb: Climb) -> Repaired | None:
 def _most(left: Budget) -> Budget:
     """Return what evolution may spend: three quarters, so that something is left for a reflection."""
     seconds, calls, candidates = 0.75 * left.seconds, -(-left.calls * 3 // 4), -(-left.candidates * 3 // 4)
-    return replace(left, seconds=seconds, calls=calls, candidates=candidates)
+    return replace(left, seconds=seconds, calls=calls, candidates=candidates, tokens=left.tokens * 3 // 4)
 
 
 def _part(left: Budget) -> Budget:

@@ -14,6 +14,7 @@ from server.backends.errors import BackendError
 from server.bank.context import Context, allowing
 from server.bank.patience import for_search
 from server.bank.running import input_faults, servers_of, signatures_of, static_faults, unreachable_faults
+from server.bank.search_records import open_record
 from server.bank.traces import judged_trace, shown_outputs
 from server.compilation.compile import VerifiedRun
 from server.evolution.candidate import Record
@@ -85,10 +86,12 @@ async def repair_document(document: object, request: RepairRequest, context: Con
     evaluator = Evaluator(
         world, request.checks, episode, context.options(request.task), signatures_of(workflow, context)
     )
-    wanted = Wanted(options=request.search, editor=await editor_of(context, request.budget))
-    repaired = await search_from(
-        workflow, evaluator, request.budget.after(connecting), context, wanted=wanted
-    )
+    editor = await editor_of(context, request)
+    with open_record(workflow, request, evaluator, context) as (journal, options):
+        wanted = Wanted(options, editor, journal)
+        repaired = await search_from(
+            workflow, evaluator, request.budget.after(connecting), context, wanted=wanted
+        )
     seconds = repaired.report.seconds + connecting
     return replace(repaired, report=repaired.report.model_copy(update={"seconds": seconds}))
 
@@ -110,9 +113,9 @@ class Wanted:
     """Where every candidate is written down; None: nowhere."""
 
 
-async def editor_of(context: Context, budget: Budget) -> Backend | None:
-    """Return the model that edits, None where there is none, or it cannot be used, or may cost nothing."""
-    if not budget.tokens:
+async def editor_of(context: Context, request: RepairRequest) -> Backend | None:
+    """Return the model that edits; None where none is wanted, none is there, or it cannot be used."""
+    if request.search.strategy in ("ladder", "retry") or not request.budget.tokens:
         return None
     try:
         return await context.models.backend("editor")
@@ -168,6 +171,9 @@ def _relayed(context: Context) -> Callable[[SearchProgress], None]:
                 candidates=progress.candidates,
                 calls=progress.calls,
                 best=progress.best_score,
+                generation=progress.generation,
+                intensity=progress.intensity,
+                faults_left=progress.faults_left,
             )
         )
 
@@ -241,14 +247,26 @@ def _lineage(result: SearchResult) -> list[Record]:
 
 
 def _record(record: Record, context: Context) -> CandidateRecord:
+    found, made = record.evaluation, record.made
     return CandidateRecord(
         id=record.candidate.id,
         parent=record.candidate.parent,
         edits=tuple(render_edit(edit) for edit in record.candidate.last),
-        faults=tuple(context.recorder.fault(fault) for fault in record.evaluation.faults),
-        score=record.evaluation.fitness.rule_score,
-        status=record.evaluation.status,
-        calls=record.evaluation.calls,
+        faults=tuple(context.recorder.fault(fault) for fault in found.faults),
+        score=found.score,
+        scored_by=found.scored_by,
+        status=found.status,
+        static_ok=found.static_ok,
+        executed_ok=found.executed_ok,
+        verified=found.verified,
+        calls=found.calls,
+        strategy=made.strategy,
+        mode=made.mode,
+        by=made.by,
+        generation=made.generation,
+        growth=made.growth,
+        intensity=made.intensity,
+        tokens=made.tokens,
     )
 
 

@@ -100,6 +100,7 @@ def _of_bank(error: BaseException) -> Failure | None:
         ContextTooLong,
     )
     from server.bank.errors import BankError, SkillNotCallable
+    from server.evolution.errors import RecordError
 
     match error:
         case BackendUnavailable() | BackendOverloaded() | BackendTimeout():
@@ -110,6 +111,8 @@ def _of_bank(error: BaseException) -> Failure | None:
             return Failure("model_unusable", plain_text(str(error)), MISUSE)
         case SkillNotCallable():
             return Failure("skill_not_callable", plain_text(str(error)), FAILED)
+        case RecordError():
+            return Failure("record", plain_text(str(error)), MISUSE)
         case BankError():
             return Failure("refused", plain_text(str(error)), FAILED)
         case _:

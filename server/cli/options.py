@@ -40,6 +40,7 @@ __all__ = [
     "model_option",
     "save_option",
     "session_command",
+    "tokens_option",
 ]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -257,6 +258,13 @@ model_option = click.option(
     metavar="MODEL",
     help="Model for this run, in every role: anthropic:MODEL, openai:MODEL, openai-compatible:URL#MODEL, "
     "local:NAME or none. Default: $SKILLBANK_MODEL or your configuration.",
+)
+tokens_option = click.option(
+    "--budget-tokens",
+    type=click.IntRange(min=0),
+    default=Budget().tokens,
+    show_default=True,
+    help="Tokens of a model, prompts and answers together; 0 asks none.",
 )
 inputs_option = click.option(
     "--inputs",

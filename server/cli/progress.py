@@ -65,6 +65,9 @@ def render_progress(progress: Progress) -> str:
         f"{progress.candidates} candidates" if progress.candidates else "",
         f"{progress.calls} calls" if progress.calls else "",
         f"best {progress.best:.2f}" if progress.best is not None else "",
+        f"{progress.faults_left} faults left" if progress.faults_left else "",
+        f"generation {progress.generation}" if progress.generation is not None else "",
+        f"intensity {progress.intensity:.2f}" if progress.intensity is not None else "",
     ]
     counted = " · ".join(number for number in numbers if number)
     message = plain_text(progress.message, _LONGEST_MESSAGE).replace("\n", " ")

@@ -22,10 +22,13 @@ from server.cli.options import (
     model_option,
     save_option,
     session_command,
+    tokens_option,
 )
 from server.cli.render import render_check, render_repair, render_run
 from server.cli.render_solved import render_solved
+from server.cli.searching import Searching, search_options
 from server.cli.session import Session
+from server.evolution.lineage import lineage_json, lineage_mermaid
 from server.reports import RepairReport, Route, exit_code
 from server.requests import Budget, RepairRequest, SolveRequest
 from server.verification import Checks
@@ -38,6 +41,12 @@ _output_option = click.option(
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE",
     help="Write the best workflow found to this file.",
+)
+_lineage_option = click.option(
+    "--lineage",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="Write which candidate came of which: JSON where FILE ends in .json, else a Mermaid chart.",
 )
 
 
@@ -96,8 +105,11 @@ def run(
 @save_option
 @examples_option
 @model_option
+@tokens_option
+@search_options
 @allow_option
 @_output_option
+@_lineage_option
 @_trace_option
 @session_command
 def repair(
@@ -111,8 +123,11 @@ def repair(
     save: str | None,
     examples: tuple[dict[str, JsonValue], ...],
     model: ModelSpec | None,
+    budget_tokens: int,
+    searching: Searching,
     allow: tuple[str, ...],
     output: Path | None,
+    lineage: Path | None,
     trace: bool,
 ) -> int:
     """Repair WORKFLOW by typed edits until it runs and passes its checks.
@@ -120,22 +135,33 @@ def repair(
     Shows the faults, the edits, the difference and the result. The file itself is not changed.
     What may change something in the world is never repeated.
 
+    Edits chosen by what is wrong come first. Where a model can edit, or with --strategy population,
+    the best candidates are then evolved further.
+
     \b
     Example:
       skillbank repair convert.json --task 'Convert 21 degrees Celsius to Fahrenheit' \\
           --assert 'approx(output.fahrenheit, `69.8`, `0.01`)' --save celsius_to_fahrenheit
+      skillbank repair convert.json --strategy population --record search.jsonl --lineage search.mmd
+      skillbank repair convert.json --resume search.jsonl
     """
     request = RepairRequest(
         task=task,
         inputs=inputs,
         checks=checks,
-        budget=budget,
+        budget=replace(budget, tokens=budget_tokens),
         save=save,
         examples=examples,
         model=model,
         allow=allow,
+        search=searching.options,
+        record=searching.record,
+        resume=searching.resume,
     )
     report = session.with_bank(lambda bank: bank.repair(workflow, request))
+    if lineage is not None:
+        render = lineage_json if lineage.suffix == ".json" else lineage_mermaid
+        _written(session, lineage, render(report.lineage, report.candidate))
     return _finish(session, report, output=output, trace=trace)
 
 
@@ -151,13 +177,7 @@ def repair(
     help="Run a skill, plan with one in view, or plan from scratch. Default: by what the bank knows.",
 )
 @model_option
-@click.option(
-    "--budget-tokens",
-    type=click.IntRange(min=0),
-    default=Budget().tokens,
-    show_default=True,
-    help="Tokens of a model, prompts and answers together; 0 asks none.",
-)
+@tokens_option
 @click.option("--answer", is_flag=True, help="Put the outputs into words, with the steps they rest on.")
 @click.option("--judge", is_flag=True, help="Have a model score the run: advice, never proof.")
 @allow_option
@@ -215,9 +235,13 @@ def _finish(
 ) -> int:
     session.show(report, functools.partial(render, trace=trace))
     if output is not None:
-        try:
-            output.write_text(json.dumps(report.workflow, indent=2, ensure_ascii=False) + "\n", "utf-8")
-        except OSError as error:
-            raise click.FileError(str(output), error.strerror or "") from error
-        session.say(f"wrote {output}")
+        _written(session, output, json.dumps(report.workflow, indent=2, ensure_ascii=False) + "\n")
     return exit_code(report.status, report.faults)
+
+
+def _written(session: Session, path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise click.FileError(str(path), error.strerror or "") from error
+    session.say(f"wrote {path}")

@@ -210,6 +210,7 @@ class _Search:
                     children[order.number] = Child(order.candidate)
                 elif (known := self.journal.child(strategy.name, order)) is not None:
                     children[order.number] = known
+                    self.offspring.seen.update([known.candidate.id] if known.candidate else ())
                 else:
                     group.start_soon(ask, order)
         for order in orders:  # claimed one after the other, so that two never make the same child
@@ -218,7 +219,7 @@ class _Search:
         return children
 
     def _tell(self, strategy: Strategy, order: Order, child: Child, evaluation: Evaluation | None) -> None:
-        self.tokens += child.tokens
+        self.tokens += 0 if child.replayed else child.tokens
         made = Made(
             number=order.number,
             strategy=strategy.name,

@@ -84,7 +84,8 @@ def edit_conversation(request: Request, view: View, prompt: EditPrompt) -> Conve
     for turn in range(_TURNS):
         completion = yield request
         reading = read_edits(completion.text, view, prompt.tools)
-        wrong = (*reading.problems, *_brought(reading, view))
+        none = () if reading.edits or reading.problems else ("there is no edit in it",)
+        wrong = (*reading.problems, *none, *_brought(reading, view))
         reading = replace(reading, problems=wrong)
         if not wrong or turn == _TURNS - 1:
             break

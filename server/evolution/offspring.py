@@ -30,6 +30,8 @@ class Child:
     by: str = ""
     tokens: int = 0
     problems: tuple[str, ...] = ()
+    replayed: bool = False
+    """Whether it is known from an earlier search, and its tokens were spent then."""
 
 
 @dataclass

@@ -17,7 +17,7 @@ from catalog.tools import Snapshot
 from server.execution.calls import Answer, CallRequest
 from server.execution.consent import Approvals
 from server.execution.isolation import OwnProcess, OwnProcesses
-from server.execution.ledger import Ledger, Reservation, has_run
+from server.execution.ledger import CallBook, Ledger, Reservation, has_run
 from server.execution.memory import CallMemory
 from server.execution.servers import ToolServers
 from server.reports import NotRepeated
@@ -42,6 +42,8 @@ class Shared:
     ledger: Ledger = field(default_factory=Ledger)
     not_repeated: list[NotRepeated] = field(default_factory=list[NotRepeated])
     calls: int = 0
+    book: CallBook | None = None
+    """Keeps beyond the process what happens once; None: nobody does."""
 
     def hold_back(self, held: NotRepeated) -> None:
         """Note a call that was held back, once for equal ones."""
@@ -150,8 +152,12 @@ class Candidate:
     async def _with_leave(self, call: _Call, leave: Reservation) -> Answer:
         """Return the answer to a call that is not free; its leave is spent unless it provably did not run."""
         shared, ran = self.shared, True
+        if shared.book is not None:
+            shared.book.begun(call.request)
         try:
             outcome = await self._on_shared(call)
+            if shared.book is not None:
+                shared.book.ended_call(call.request, outcome)
             ran = has_run(outcome)
             if ran:
                 shared.ledger.record(call.request, self.number, outcome)

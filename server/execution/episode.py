@@ -5,7 +5,7 @@ Which calls happen is `server.execution.candidate`'s policy; this module opens a
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import asynccontextmanager
 
 import anyio
@@ -16,7 +16,7 @@ from server.execution.calls import Caller
 from server.execution.candidate import Candidate, Shared
 from server.execution.consent import Approvals, Consent
 from server.execution.isolation import OwnProcesses
-from server.execution.ledger import PlannedOnce
+from server.execution.ledger import CallBook, PlannedOnce, Restored
 from server.execution.options import MAX_SKILL_DEPTH, SkillResolver, no_skills
 from server.execution.servers import ToolServers
 from server.reports import NotRepeated
@@ -75,6 +75,21 @@ class Episode:
             raise RuntimeError("an episode has one base plan, set before its first candidate")
         self._is_planned = True
         self._shared.ledger.plan(_planned_calls(workflow, skills))
+
+    def keep_book(self, book: CallBook) -> None:
+        """Have every call that happens once written down before it is sent."""
+        self._shared.book = book
+
+    def restore(self, calls: Iterable[Restored]) -> None:
+        """Take up calls of an earlier episode of the same plan: none of them is made again.
+
+        Raises:
+            RuntimeError: the episode has had a candidate.
+        """
+        if self._candidates:
+            raise RuntimeError("calls are taken up before an episode's first candidate")
+        for call in calls:
+            self._shared.ledger.restore(call)
 
     @asynccontextmanager
     async def candidate(self, activity: Activity) -> AsyncGenerator[Caller]:

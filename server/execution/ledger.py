@@ -11,14 +11,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from catalog.canonical import digest
 from catalog.result import CallOutcome, CallSuccess, FailureKind, RanUpstream
 from catalog.tools import ToolId
 from server.execution.calls import CallRequest
 
-__all__ = ["Ledger", "PlannedOnce", "Recorded", "Reservation", "has_run"]
+__all__ = ["CallBook", "Ledger", "PlannedOnce", "Recorded", "Reservation", "Restored", "has_run"]
 
+_EARLIER = 0
+"""Stands for the candidates of an earlier episode; those of this one are numbered from 1."""
 _AMBIGUOUS = frozenset({FailureKind.TIMEOUT, FailureKind.SERVER_UNAVAILABLE})
 
 
@@ -55,6 +58,30 @@ class _Token:
     """Candidate and node that took it."""
     taken: set[tuple[int, ...]] = field(default_factory=set[tuple[int, ...]])
     """Items for which a call runs or may have run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A call of an earlier episode that this one goes on from: it ran, or may have."""
+
+    node: str
+    tool: ToolId
+    arguments: str
+    """Digest."""
+    items: tuple[int, ...]
+    outcome: CallOutcome
+
+
+class CallBook(Protocol):
+    """Keeps, beyond the process, which calls that happen once were sent."""
+
+    def begun(self, request: CallRequest) -> None:
+        """Keep that a call is about to be sent; it is sent only when this returned."""
+        ...
+
+    def ended_call(self, request: CallRequest, outcome: CallOutcome) -> None:
+        """Keep what came of it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +146,15 @@ class Ledger:
     def record(self, request: CallRequest, candidate: int, outcome: CallOutcome) -> None:
         """Keep what became of a call that ran, or may have."""
         self._recorded[_key(request)].append(Recorded(candidate, request.items, outcome))
+
+    def restore(self, call: Restored) -> None:
+        """Take up a call of an earlier episode: it holds its token, and its answer stands in for it."""
+        item = call.items[-1] if call.items else None
+        request = CallRequest(call.node, item, call.tool, {}, items=call.items)
+        if self.reserve(request, _EARLIER) is None:
+            self.grant(request, _EARLIER)
+        recorded = Recorded(_EARLIER, call.items, call.outcome)
+        self._recorded[call.node, call.tool, call.arguments].append(recorded)
 
 
 def has_run(outcome: CallOutcome) -> bool:

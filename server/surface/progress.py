@@ -72,4 +72,16 @@ class ProgressFeed:
             return
         self._done = max(self._done + _STEP, float(moment.calls + moment.candidates))
         total = None if self._total is None else max(self._total, self._done)
-        await report(self._done, total, f"{moment.stage}: {moment.message}")
+        await report(self._done, total, f"{moment.stage}: {moment.message}{_of_search(moment)}")
+
+
+def _of_search(moment: Progress) -> str:
+    """Return where a search stands, empty outside of one."""
+    numbers = [
+        f"best {moment.best:.2f}" if moment.best is not None else "",
+        f"{moment.faults_left} faults left" if moment.faults_left else "",
+        f"generation {moment.generation}" if moment.generation is not None else "",
+        f"intensity {moment.intensity:.2f}" if moment.intensity is not None else "",
+    ]
+    said = ", ".join(number for number in numbers if number)
+    return f" ({said})" if said else ""
