@@ -17,6 +17,8 @@ from server.bench.tasks import BenchTask
 from skills_store.workflow.check import check_workflow
 from skills_store.workflow.graph import data_dependencies
 from skills_store.workflow.model import Node, Workflow
+from skills_store.workflow.references import pointer_parts
+from skills_store.workflow.scan import Unreadable, node_values, scan
 
 __all__ = ["STRENGTHS", "faults_against", "measured_mix", "simulate"]
 
@@ -37,7 +39,8 @@ def faults_against(plan: Workflow, reference: Workflow, snapshot: Snapshot) -> C
     Tools planned and needed are compared as multisets: a surplus and a lacking one pair up as one wrong
     tool, what is left over is an extra or a missing step. Steps of the same tool are compared in order:
     other literals are wrong values (types, where the schema refuses them), and a step that reads steps of
-    other tools than the reference does is in the wrong order. What the static check says comes on top.
+    other tools than the reference does is in the wrong order. What the static check says comes on top, and
+    a key read of an answer dangles that neither the tool declares nor the reference reads of that tool.
     """
     found = _tools(plan, reference)
     for fault in check_workflow(plan, snapshot):
@@ -45,6 +48,7 @@ def faults_against(plan: Workflow, reference: Workflow, snapshot: Snapshot) -> C
             found[_STATIC[fault.kind]] += 1
         elif fault.kind == "invalid_argument":
             found[DamageKind.WRONG_TYPE] += 1
+    found[DamageKind.DANGLING_REFERENCE] += _unknown_keys(plan, reference, snapshot)
     for mine, meant in _pairs(plan, reference):
         found[DamageKind.WRONG_VALUE] += _wrong_values(mine, meant)
         found[DamageKind.WRONG_ORDER] += _read_tools(mine, plan) != _read_tools(meant, reference)
@@ -94,6 +98,32 @@ def _is_read(value: JsonValue) -> bool:
 
 def _is_input(value: JsonValue) -> bool:
     return isinstance(value, str) and value.startswith("$inputs.")
+
+
+def _unknown_keys(plan: Workflow, reference: Workflow, snapshot: Snapshot) -> int:
+    meant: dict[ToolId, set[str]] = {}
+    for tool, key in _keys_read(reference):
+        meant.setdefault(tool, set()).add(key)
+    return sum(
+        tool in meant and key not in meant[tool] | _declared(tool, snapshot) for tool, key in _keys_read(plan)
+    )
+
+
+def _keys_read(workflow: Workflow) -> Iterator[tuple[ToolId, str]]:
+    """Yield the first key of each read of one answer, with the tool that gave it."""
+    answering = {node.id: node.tool for node in workflow.nodes if node.for_each is None}
+    values = [value for node in workflow.nodes for _, value in node_values(node)]
+    for found in (one for value in [*values, dict(workflow.outputs)] for one in scan(value)):
+        if isinstance(found, Unreadable) or found.reference.root != "nodes" or not found.reference.pointer:
+            continue
+        if (tool := answering.get(found.reference.name)) is not None:
+            yield tool, pointer_parts(found.reference.pointer)[0]
+
+
+def _declared(tool: ToolId, snapshot: Snapshot) -> set[str]:
+    known = snapshot.get(tool)
+    properties = (known.output_schema or {}).get("properties") if known is not None else None
+    return set(properties) if isinstance(properties, dict) else set()
 
 
 def _read_tools(node: Node, workflow: Workflow) -> Counter[ToolId | None]:

@@ -1,4 +1,4 @@
-"""The evolution benchmark's parts: the mix and its simulator, a model's edits on tape, ReAct, rows and table."""
+"""The evolution benchmark's parts: mix and simulator, a model's edits on tape, ReAct, rows and table."""
 
 from __future__ import annotations
 
