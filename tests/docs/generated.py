@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from catalog.effects import Activity, Effect, Reset, Verdict, decide
 from server.bench.catalog_report import CatalogBenchReport
 from server.bench.compile_report import CompileBenchReport
+from server.bench.evolution_report import EvolutionReport
 from server.bench.planning_report import PlanningBenchReport
 from server.bench.repair_report import RepairBenchReport
 from server.bench.search_report import SearchBenchReport
@@ -74,6 +75,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "bench repair": RepairBenchReport,
     "bench catalog": CatalogBenchReport,
     "bench compile": CompileBenchReport,
+    "bench evolution": EvolutionReport,
     "bench planning": PlanningBenchReport,
     "bench search": SearchBenchReport,
     "demo": DemoReport,

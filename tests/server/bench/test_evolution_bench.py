@@ -31,8 +31,8 @@ NUMBER = {"type": "number"}
 
 
 def tool(name: str, **properties: Any) -> Tool:
-    schema = {"type": "object", "properties": properties, "required": list(properties)}
-    answer = {"type": "object", "properties": {"result": NUMBER}, "required": ["result"]}
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": list(properties)}
+    answer: dict[str, Any] = {"type": "object", "properties": {"result": NUMBER}, "required": ["result"]}
     return Tool(ToolId("sums", name), schema, answer)
 
 
