@@ -35,7 +35,7 @@ __all__ = ["RandomProposer", "drawn_edits"]
 
 _HOT = 0.7
 """Chance that a node with a fault is chosen where there is one: the paper's."""
-_DRAWS = 12
+_DRAWS = 6
 """Attempts at one child; the first that is sound and new is taken."""
 _SOURCES = 8
 _COST = 2.0
