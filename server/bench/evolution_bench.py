@@ -22,6 +22,7 @@ from catalog.config import load_config
 from catalog.tools import Snapshot
 from server.backends.backend import Backend
 from server.bank import Bank
+from server.bench.damage import MEASURED
 from server.bench.errors import BenchError
 from server.bench.evolution_conditions import CONDITIONS, Condition, measure_plan
 from server.bench.evolution_editor import EditorTape
@@ -149,6 +150,8 @@ class _Stage:
     kept: Kept
     others: int
     """Other servers in each catalog, at least."""
+    asked: int
+    """Tasks there are, those included whose servers are not here."""
 
 
 @dataclass
@@ -173,6 +176,8 @@ async def run_evolution_bench(options: EvolutionOptions, open_bank: OpenBank) ->
         recorded = await _recorded(stage)
         found.mix = _mix(recorded)
         others = [*_without_model(recorded), *_simulated(stage, found)]
+        if left_out := stage.asked - len(stage.places):
+            found.notes.append(f"{left_out} tasks were left out, whose servers are not fetched yet")
         outcomes = await _measured([*_brought(stage), *recorded], others, stage, found.notes)
     if not outcomes:
         raise BenchError("the tape holds no plan of any of the tasks: give a model with --model")
@@ -215,9 +220,15 @@ async def _staged(options: EvolutionOptions, open_bank: OpenBank) -> AsyncGenera
         async with open_bank(read_settings(config=config, store=folder / "store.db"), memoise=True) as bank:
             options.listener(Progress("bench", f"starting {len(loaded.servers)} servers"))
             snapshot = await bank.context.snapshot()
-            places = [_place(task, snapshot, options, bank, fixtures) for task in tasks]
+            places = [
+                _place(task, snapshot, options, bank, fixtures)
+                for task in tasks
+                if options.fetch or snapshot.servers.issuperset(task.servers)
+            ]
             servers = [len(place.catalog.servers - set(place.task.servers)) for place in places]
-            yield _Stage(bank, tuple(places), options, Kept(options.keep), min(servers, default=0))
+            yield _Stage(
+                bank, tuple(places), options, Kept(options.keep), min(servers, default=0), len(tasks)
+            )
 
 
 def _world(options: EvolutionOptions, folder: Path) -> Path:
@@ -273,14 +284,12 @@ def _mix(recorded: Sequence[WeakPlan]) -> Mix | None:
 
 
 def _simulated(stage: _Stage, found: _Found) -> list[WeakPlan]:
-    mix = found.mix
-    if mix is None or not stage.options.simulated_tasks:
-        return []
+    mix = MEASURED if found.mix is None else found.mix.counts
     with_reference = [place for place in stage.places if place.task.workflow is not None]
     places = _first(with_reference, stage.options.simulated_tasks, lambda place: place.task.id)
     plans: list[WeakPlan] = []
     for strength in STRENGTHS:
-        made = [simulated_plan(place, strength, mix.counts, stage.options.seed) for place in places]
+        made = [simulated_plan(place, strength, mix, stage.options.seed) for place in places]
         if missing := sum(plan is None for plan in made):
             found.notes.append(f"{missing} tasks have no place for the simulator's {strength} damage")
         plans += [plan for plan in made if plan is not None]
@@ -334,7 +343,9 @@ async def _piece(
     async def make() -> PlanOutcome:
         return await measure_plan(plan, condition, stage.bank, options.budget, options.seed, editor)
 
-    outcome = await stage.kept.or_made(condition.name, plan.key, PlanOutcome, make)
+    budget = f"{options.budget.seconds:g} s, {options.budget.calls}, {options.budget.candidates}"
+    key = f"{plan.key}, {budget}, seed {options.seed}"
+    outcome = await stage.kept.or_made(condition.name, key, PlanOutcome, make)
     told = "verified" if outcome.verified else "executed" if outcome.executed_ok else "not executed"
     options.listener(
         Progress("bench", f"{condition.name}: {plan.key}: {told}, {outcome.candidates} candidates")

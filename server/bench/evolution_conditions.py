@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from server.backends.backend import Backend
 from server.bank import Bank
 from server.bench.cases import holds
+from server.bench.evolution_editor import EditorTape
 from server.bench.evolution_plans import WeakPlan
 from server.bench.evolution_report import PlanOutcome
 from server.bench.evolution_world import part_of
@@ -26,6 +26,11 @@ from skills_store.workflow.model import Workflow
 
 __all__ = ["CONDITIONS", "Condition", "measure_plan"]
 
+_MODEL_SECONDS = 600.0
+"""Of a search that asks the model, which on two cores takes half a minute an answer. Calls and candidates
+are as without it."""
+_MODEL_TOKENS = 8_000
+_PROMPT_TOKENS = 1_500
 _ALONE = SearchOptions(strategy="population", ladder_first=False)
 
 
@@ -58,13 +63,20 @@ CONDITIONS: tuple[Condition, ...] = (
     _without("growth_control"),
     _without("evidence"),
     Condition(
-        "ladder, then population with the model", SearchOptions(strategy="population"), asks_model=True
+        "ladder, then population with the model",
+        SearchOptions(strategy="population", prompt_tokens=_PROMPT_TOKENS),
+        asks_model=True,
     ),
 )
 
 
 async def measure_plan(
-    plan: WeakPlan, condition: Condition, bank: Bank, budget: Budget, seed: int, editor: Backend | None = None
+    plan: WeakPlan,
+    condition: Condition,
+    bank: Bank,
+    budget: Budget,
+    seed: int,
+    editor: EditorTape | None = None,
 ) -> PlanOutcome:
     """Return what becomes of a plan under a condition.
 
@@ -94,18 +106,24 @@ async def measure_plan(
         return base
     evaluator = _evaluator(plan, plan.workflow, bank, condition.options)
     started = time.perf_counter()
-    allowed = budget if condition.options is not None else replace(budget, candidates=1)
+    allowed = _allowed(condition, budget)
     options = replace(condition.options or SearchOptions(strategy="retry"), seed=seed)
     try:
         result = await search(plan.workflow, evaluator, allowed, options=options, editor=editor)
     except TimeoutError:
         return base.model_copy(update={"seconds": time.perf_counter() - started, "stopped": "seconds"})
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - started + (editor.replayed_seconds if editor is not None else 0.0)
     outcome = base.model_copy(update={"seconds": seconds, **_told(result)})
     if not outcome.verified:
         return outcome
     right = await _right_on_held_out(plan, result.best.candidate.workflow, bank)
     return outcome.model_copy(update={"right": right})
+
+
+def _allowed(condition: Condition, budget: Budget) -> Budget:
+    if condition.options is None:
+        return replace(budget, candidates=1)
+    return replace(budget, seconds=_MODEL_SECONDS, tokens=_MODEL_TOKENS) if condition.asks_model else budget
 
 
 def _evaluator(plan: WeakPlan, workflow: Workflow, bank: Bank, options: SearchOptions | None) -> Evaluator:

@@ -29,6 +29,8 @@ class EditorTape:
     live: Backend | None = None
     hidden: Mapping[str, str] = field(default_factory=dict[str, str])
     """Texts of this run by the names that stand for them on the tape."""
+    replayed_seconds: float = 0.0
+    """That the model took for the answers found on the tape."""
     missed: int = 0
     """Requests to which no answer was recorded."""
     _used: set[int] = field(default_factory=set[int])
@@ -59,6 +61,7 @@ class EditorTape:
         known = self._recorded(digest)
         if known is not None:
             self._used.add(known.turn)
+            self.replayed_seconds += known.seconds
             return Completion(
                 texts=tuple(self._showing(text) for text in known.texts),
                 stops=known.stops,

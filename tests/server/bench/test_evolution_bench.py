@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from server.backends.backend import Message, Request
 from server.backends.scripted import ScriptedBackend
 from server.bench.damage import DamageKind
 from server.bench.errors import BenchError
+from server.bench.evolution_bench import quick_evolution_options, recorded_tapes, run_evolution_bench
 from server.bench.evolution_editor import EditorTape
 from server.bench.evolution_mcpbench import mcp_bench_tasks
 from server.bench.evolution_mix import STRENGTHS, faults_against, measured_mix, simulate
@@ -20,8 +22,9 @@ from server.bench.evolution_react import Action, read_action
 from server.bench.evolution_report import EvolutionReport, PlanOutcome, groups_of
 from server.bench.evolution_table import render_evolution_report
 from server.bench.planning_bench import new_tape
-from server.bench.planning_tape import About, NotRecorded, read_tape
+from server.bench.planning_tape import About, NotRecorded, Tape, read_tape
 from server.bench.tasks import BenchTask
+from server.wiring import open_bank
 from skills_store.workflow.model import parse_workflow
 
 pytestmark = pytest.mark.anyio
@@ -262,3 +265,25 @@ def test_only_tasks_whose_servers_need_no_network_are_taken(tmp_path: Path):
         ("math_mcp_1", ("mb_math",)),
         ("unit_converter_2", ("mb_units", "mb_math")),
     ]
+
+
+@pytest.mark.live
+async def test_recorded_plans_are_repaired_on_the_real_servers_under_every_kind_of_condition(tmp_path: Path):
+    recorded = recorded_tapes()
+    kept = {place: a for place, a in recorded.answers.items() if place[1] in ("cubed_mean", "seats_left")}
+    options = replace(
+        quick_evolution_options(Tape(recorded.about, None, kept, recorded.counts)),
+        recorded_tasks=None,
+        simulated_tasks=1,
+        keep=tmp_path / "kept.jsonl",
+    )
+    report = await run_evolution_bench(options, open_bank)
+    groups = {group.name: {row.condition: row for row in group.rows} for group in report.groups}
+    assert groups["constrained"]["zero-shot"].plans == 2
+    assert groups["all"]["deterministic ladder"].verified >= groups["all"]["zero-shot"].verified >= 1
+    assert "heuristic floor" in groups
+    assert report.mix is not None
+    assert any(name.startswith("simulated") for name in groups)
+    again = await run_evolution_bench(options, open_bank)
+    assert again.outcomes == report.outcomes
+    assert "Q4_K_M" in render_evolution_report(again)

@@ -108,7 +108,10 @@ def test_a_family_becomes_a_workflow_in_references_selectors_and_templates():
 async def test_what_a_family_expects_is_what_its_workflow_reads():
     answered = AnsweredFamily.model_validate(FAMILY)
     task = await family_task(answered, answering)
-    text: dict[str, Any] = {"text": "middle=12.0", "items": [{"name": "a", "size": 3}, {"name": "b", "size": 5}]}
+    text: dict[str, Any] = {
+        "text": "middle=12.0",
+        "items": [{"name": "a", "size": 3}, {"name": "b", "size": 5}],
+    }
     scope = Scope(
         inputs={"legs": [4, 6, 8], "label": "middle", "wanted": "a"},
         outputs={"s1": [{"value": 8}, {"value": 12}, {"value": 16}], "s2": {"value": 12.0}, "s3": text},
