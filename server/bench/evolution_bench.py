@@ -93,9 +93,15 @@ class EvolutionOptions:
     """Recorded plans on which the ablations and the model's conditions run."""
     simulated_tasks: int = 40
     """Tasks whose references the simulator damages, at each strength."""
+    unmodelled_tasks: int | None = None
+    """Tasks that are planned without a model too, of those that a model planned; None: all of them."""
     recorded_tasks: int | None = None
     """Tasks whose recorded plans are repaired, None: all that are on the tape; also those that a model
     is asked for."""
+    on_all: frozenset[str] = frozenset(
+        one.name for one in CONDITIONS if not (one.is_ablation or one.asks_model)
+    )
+    """Conditions that every recorded plan is put under; the others are for the part."""
     ablations: bool = True
     keep: Path | None = None
     """File of JSON lines that finished pieces are read from and added to; None: nothing is kept."""
@@ -175,7 +181,7 @@ async def run_evolution_bench(options: EvolutionOptions, open_bank: OpenBank) ->
     async with _staged(options, open_bank) as stage:
         recorded = await _recorded(stage)
         found.mix = _mix(recorded)
-        others = [*_without_model(recorded), *_simulated(stage, found)]
+        others = [*_without_model(recorded, options.unmodelled_tasks), *_simulated(stage, found)]
         if left_out := stage.asked - len(stage.places):
             found.notes.append(f"{left_out} tasks were left out, whose servers are not fetched yet")
         outcomes = await _measured([*_brought(stage), *recorded], others, stage, found.notes)
@@ -296,10 +302,11 @@ def _simulated(stage: _Stage, found: _Found) -> list[WeakPlan]:
     return plans
 
 
-def _without_model(recorded: Sequence[WeakPlan]) -> list[WeakPlan]:
-    """Return the plans made without a model of the tasks that a model planned."""
+def _without_model(recorded: Sequence[WeakPlan], count: int | None) -> list[WeakPlan]:
+    """Return the plans made without a model of tasks that a model planned."""
     places = {plan.place.task.id: plan.place for plan in recorded}
-    return [plan for place in places.values() for plan in plans_without_model(place)]
+    chosen = _first(places.values(), count, lambda place: place.task.id)
+    return [plan for place in chosen for plan in plans_without_model(place)]
 
 
 def _brought(stage: _Stage) -> Iterator[WeakPlan]:
@@ -320,12 +327,12 @@ async def _measured(
 ) -> list[PlanOutcome]:
     """Return what becomes of every plan under every condition that is for it."""
     options = stage.options
-    part = _first([p for p in plans if p.source != "brought"], options.part_plans, lambda plan: plan.key)
+    part = part_plans(plans, options)
     outcomes: list[PlanOutcome] = []
     for condition in CONDITIONS:
         if condition.is_ablation and not options.ablations:
             continue
-        chosen = part if condition.is_ablation or condition.asks_model else plans
+        chosen = plans if condition.name in options.on_all else part
         if condition.asks_model:
             outcomes += await _with_model(condition, chosen, stage, notes)
             continue
@@ -333,6 +340,12 @@ async def _measured(
         if condition.name in _OF_OTHERS:
             outcomes += [await _piece(condition, plan, stage) for plan in others]
     return outcomes + await _reacted(part, stage)
+
+
+def part_plans(plans: Sequence[WeakPlan], options: EvolutionOptions) -> list[WeakPlan]:
+    """Return the recorded plans on which more conditions run: drawn by hash from the first ways of asking."""
+    first = {way.name for way in WAYS if not way.among_others}
+    return _first([p for p in plans if p.source in first], options.part_plans, lambda plan: plan.key)
 
 
 async def _piece(
