@@ -41,13 +41,13 @@ from server.bench.fetched import (
     cache_folder,
     fetch_peer,
     fetch_servers,
-    fetched_entries,
+    servers_document,
 )
 from server.bench.fixtures import build_fixtures
 from server.bench.kept import Kept
 from server.bench.peer import Peer
 from server.bench.run import COMPILE_PARTS
-from server.bench.servers import DEMO_SERVERS, demo_document, installed_versions
+from server.bench.servers import installed_versions
 from server.progress import Progress, ProgressListener, ignore_progress
 from server.settings import Settings, read_settings
 
@@ -186,21 +186,16 @@ def _chosen(families: Sequence[Family], options: CompileOptions) -> list[Family]
 
 
 def _config(folder: Path, names: Sequence[str]) -> Path:
-    demo = [server.name for server in DEMO_SERVERS if server.name in names]
-    document = demo_document(demo)
+    document = servers_document(names, folder / "state")
     servers = cast("dict[str, JsonValue]", document["mcpServers"])
     own = cast("dict[str, JsonValue]", document["skillbank"])
     effects = cast("dict[str, JsonValue]", own["effects"])
-    entries, fetched = fetched_entries(names, cache_folder(), folder / "state")
-    servers |= entries
-    for server in fetched:
-        effects[server.name] = {pattern: effect.value for pattern, effect in server.effects.items()}
     for name in (name for name in SCRIPTED_SERVERS if name in names):
         scenario = folder / f"{name}.json"
         scenario.write_text(json.dumps(SCRIPTED_SERVERS[name]), encoding="utf-8")
         servers[name] = scripted_entry(scenario)
         effects[name] = {"*": "read"}
-    own["allow"] = {"sqlite": ["*"]} if "sqlite" in demo else {}
+    own["allow"] = {"sqlite": ["*"]} if "sqlite" in names else {}
     path = folder / "config.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     return path

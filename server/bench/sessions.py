@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from catalog.tools import ToolId
-from server.bench.families import Family, Made, Sourced, planned_call, step_items
+from server.bench.families import Family, Made, Sourced, planned_call, planned_value, step_items
 
-__all__ = ["MadeCall", "Session", "alike", "expected_outputs", "is_tuning", "make_session"]
+__all__ = ["MadeCall", "Session", "alike", "answer_of", "expected_outputs", "is_tuning", "make_session"]
 
 Answering = Callable[[ToolId, dict[str, JsonValue]], Awaitable[JsonValue]]
 
@@ -77,6 +77,18 @@ async def make_session(family: Family, number: int, answering: Answering) -> Ses
         outputs.append(answers)
         numbers.append(own)
     return Session(family, number, tuple(calls))
+
+
+def answer_of(session: Session, form: JsonValue) -> JsonValue:
+    """Return what a form (`families`) reads from the answers of a session.
+
+    Raises:
+        TasksRejected: it reads what is not there.
+    """
+    steps = range(len(session.family.steps))
+    outputs = [[call.output for call in session.calls if call.step == at] for at in steps]
+    numbers = [[n for n, call in enumerate(session.calls) if call.step == at] for at in steps]
+    return planned_value(form, Made(session.given, outputs, numbers))
 
 
 def expected_outputs(session: Session) -> dict[str, JsonValue]:

@@ -32,6 +32,7 @@ from skills_store.workflow.model import Workflow, parse_workflow
 __all__ = [
     "BenchTask",
     "HeldOut",
+    "evolution_tasks",
     "load_tasks",
     "parse_tasks",
     "place_fixtures",
@@ -160,6 +161,13 @@ def planning_tasks() -> list[BenchTask]:
     """Return the tasks that plans are made for: the reference tasks, and short ones besides."""
     data = resources.files("server.bench").joinpath("data", "planning_tasks.json")
     return [*parse_tasks(data.read_bytes(), source="planning tasks"), *reference_tasks()]
+
+
+def evolution_tasks() -> list[BenchTask]:
+    """Return the tasks of two to eight steps: of the planning benchmark, and others made of families."""
+    data = resources.files("server.bench").joinpath("data", "evolution_tasks.json")
+    more = parse_tasks(data.read_bytes(), source="evolution tasks")
+    return [*(task for task in planning_tasks() if len(task.reference.nodes) > 1), *more]
 
 
 def place_fixtures(task: BenchTask, folder: Path) -> BenchTask:

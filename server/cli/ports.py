@@ -210,6 +210,8 @@ class BenchRequest:
     """Parts of the benchmark, empty: all it has."""
     keep: Path | None = None
     """File that finished pieces are read from and added to, None: nothing is kept."""
+    mcp_bench: Path | None = None
+    """A checkout of MCP-Bench's repository, None: its tasks are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,4 +315,5 @@ async def _run_bench(request: BenchRequest) -> int:
         settings=request.settings,
         parts=request.parts,
         keep=request.keep,
+        mcp_bench=request.mcp_bench,
     )

@@ -88,13 +88,13 @@ def demo(session: Session, *, keep: Path | None, story: str | None) -> int:
 @click.option(
     "--model",
     metavar="MODEL",
-    help="For planning: whose plans, or recorded:FILE. Default: those recorded with the benchmark.",
+    help="For planning, evolution: whose plans, or recorded:FILE. Default: those recorded with them.",
 )
 @click.option(
     "--tape",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="For planning: keep the model's answers there, and go on from it when run again.",
+    help="For planning, evolution: keep the model's answers there, and go on from it when run again.",
 )
 @click.option(
     "--part",
@@ -107,7 +107,13 @@ def demo(session: Session, *, keep: Path | None, story: str | None) -> int:
     "--keep",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="For compile: go on from what this file has, and add what is finished to it.",
+    help="For compile, evolution: go on from what this file has, and add what is finished to it.",
+)
+@click.option(
+    "--mcp-bench",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="For evolution: a checkout of MCP-Bench's repository; its tasks that need no network run too.",
 )
 @session_command
 def bench(
@@ -121,16 +127,19 @@ def bench(
     tape: Path | None,
     parts: tuple[str, ...],
     keep: Path | None,
+    mcp_bench: Path | None,
 ) -> int:
-    """Measure the bank and print the numbers: NAME is repair, catalog, search, planning, compile or
-    stream.
+    """Measure the bank and print the numbers.
+
+    NAME is repair, catalog, search, planning, compile, evolution or stream.
 
     repair breaks workflows on the demo's servers, or with --tasks on those of --config where it is given.
     catalog measures what relaying costs, how soon it starts, and what it leaves behind. search needs no
     server; --tasks adds rows of MedCalc-Bench. planning measures a model's plans, asked for in three ways;
     without --model it replays recorded answers. compile makes skills of recorded sessions; at full size it
-    fetches more servers from the package index, into environments in the user's cache folder. stream shows
-    what curation does to skills that harm or make no difference, on simulated streams.
+    fetches more servers from the package index, into environments in the user's cache folder. So does
+    evolution, which repairs weak plans among ten more servers, with every part of the search and without it.
+    stream shows what curation does to skills that harm or make no difference, on simulated streams.
 
     \b
     Examples:
@@ -140,6 +149,7 @@ def bench(
       skillbank bench planning --model local:qwen2.5-coder-1.5b --tape plans.jsonl
       skillbank bench compile --part accuracy --keep finished.jsonl
       skillbank bench stream --part suppression
+      skillbank bench evolution --keep finished.jsonl --mcp-bench mcp-bench
     """
     settings = session.settings
     request = BenchRequest(
@@ -154,5 +164,6 @@ def bench(
         settings=settings,
         parts=parts,
         keep=keep,
+        mcp_bench=mcp_bench,
     )
     return session.run(lambda: session.wiring.run_bench(request))

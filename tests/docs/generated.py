@@ -20,6 +20,7 @@ from catalog.effects import Activity, Effect, Reset, Verdict, decide
 from server.audit_report import AuditReport
 from server.bench.catalog_report import CatalogBenchReport
 from server.bench.compile_report import CompileBenchReport
+from server.bench.evolution_report import EvolutionReport
 from server.bench.planning_report import PlanningBenchReport
 from server.bench.repair_report import RepairBenchReport
 from server.bench.search_report import SearchBenchReport
@@ -76,6 +77,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "bench repair": RepairBenchReport,
     "bench catalog": CatalogBenchReport,
     "bench compile": CompileBenchReport,
+    "bench evolution": EvolutionReport,
     "bench planning": PlanningBenchReport,
     "bench search": SearchBenchReport,
     "bench stream": StreamBenchReport,
