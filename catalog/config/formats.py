@@ -31,6 +31,7 @@ from catalog.config.model import (
     OWN_KEYS,
     STRICTEST,
     Config,
+    Forwarded,
     Learning,
     OAuthSpec,
     ResetCheck,
@@ -166,6 +167,8 @@ class _Own(BaseModel):
     learning: JsonValue = "auto"
     models: dict[str, StrictStr] = Field(default_factory=dict[str, str])
     idle_seconds: _Wait = IDLE_SECONDS
+    forward: dict[str, frozenset[Forwarded]] = Field(default_factory=dict[str, frozenset[Forwarded]])
+    publish: Annotated[int, Field(ge=0, strict=True)] | None = None
 
 
 def parse_config(document: ConfigDocument) -> Config:
@@ -174,7 +177,7 @@ def parse_config(document: ConfigDocument) -> Config:
     Raises:
         ConfigError: names file, line and key.
     """
-    tables = (("skillbank", key) for key in ("effects", "reset", "labels", "flows", "learning"))
+    tables = (("skillbank", key) for key in ("effects", "reset", "labels", "flows", "learning", "forward"))
     if (twice := document.doubled(*tables)) is not None:
         raise document.error(f"{twice[-1]!r} stands twice", twice)
     own = _validated(_Own, document, document.data.get("skillbank", {}), ("skillbank",))
@@ -189,6 +192,8 @@ def parse_config(document: ConfigDocument) -> Config:
         models=_models(document, own.models),
         idle_seconds=own.idle_seconds,
         inputs=parse_inputs(document),
+        forward=own.forward,
+        publish=own.publish,
         path=document.path,
         document=document.data,
     )

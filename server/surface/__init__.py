@@ -5,6 +5,7 @@ What a tool does is the bank's (`port.BankPort`).
 """
 
 from server.surface.names import BUILTIN_NAMES, listed_names
+from server.surface.options import SurfaceOptions
 from server.surface.port import TRACE_META_KEY, BankPort, PublishedSkill
 from server.surface.server import BankServer
 from server.surface.serving import AddressUnusable, serve_http, serve_stdio
@@ -16,6 +17,7 @@ __all__ = [
     "BankPort",
     "BankServer",
     "PublishedSkill",
+    "SurfaceOptions",
     "listed_names",
     "serve_http",
     "serve_stdio",
