@@ -21,7 +21,7 @@ from server.bank.deciding import approvable_skill, approve_skill, reject_skill
 from server.bank.drift import follow_drift
 from server.bank.learning import check_name, learn
 from server.bank.proving import prove
-from server.bank.publishing import PublishedSkill, published_skills
+from server.bank.publishing import PublishedSkill, published_skills, refresh_published
 from server.bank.repairing import Repaired, repair_document, spent_at_once
 from server.bank.reviewing import review_queue, revise
 from server.bank.routing import NotRun, no_route, run_directly
@@ -153,6 +153,10 @@ class Bank:
         solved = await answered(solved, task, request, context)
         solved = await judged(solved, task, request, context)
         return await _learned(solved, request.save, context)
+
+    def refresh_published(self) -> None:
+        """Have the published set fit the configured cap."""
+        refresh_published(self.context)
 
     def published(self) -> list[PublishedSkill]:
         """Return the published skills ordered by tool name."""

@@ -5,10 +5,10 @@ What a tool does is the bank's (`port.BankPort`).
 """
 
 from server.surface.names import BUILTIN_NAMES, listed_names
-from server.surface.options import SurfaceOptions
 from server.surface.port import TRACE_META_KEY, BankPort, PublishedSkill
 from server.surface.server import BankServer
 from server.surface.serving import AddressUnusable, serve_http, serve_stdio
+from server.surface_options import SurfaceOptions
 
 __all__ = [
     "BUILTIN_NAMES",

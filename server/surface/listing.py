@@ -19,10 +19,10 @@ from catalog.canonical import digest
 from catalog.tools import JsonSchema, Tool, ToolId
 from server.surface.builtin_tools import BUILTIN_TOOLS
 from server.surface.names import listed_names, listed_tool_names
-from server.surface.options import SurfaceOptions
 from server.surface.port import BankPort
 from server.surface.skill_tools import skill_tool
 from server.surface.upstream_tools import for_era, upstream_tool
+from server.surface_options import SurfaceOptions
 from skills_store.skill import Skill
 
 __all__ = ["PAGE_SIZE", "Listing", "ListingSource"]

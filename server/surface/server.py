@@ -32,7 +32,6 @@ from server.surface.failures import Refusal, error_result, unknown_tool
 from server.surface.forwarding import ClientBehind, asking_session, no_answers
 from server.surface.lending import can_lend, lending, pushed
 from server.surface.listing import ListingSource
-from server.surface.options import SurfaceOptions
 from server.surface.port import BankPort
 from server.surface.progress import ProgressFeed
 from server.surface.prompts import BankPrompts
@@ -45,6 +44,7 @@ from server.surface.suspension import WAIT_SECONDS, Ask, SuspendedCalls
 from server.surface.trace_resources import TraceResources
 from server.surface.validation import check_arguments, render_problems
 from server.surface.workflow_resources import WorkflowResources
+from server.surface_options import SurfaceOptions
 
 __all__ = ["BankServer"]
 

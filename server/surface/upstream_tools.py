@@ -7,7 +7,7 @@ import mcp.types as types
 from catalog.errors import SchemaRejected
 from catalog.schema import portable_schema
 from catalog.tools import JsonSchema, Tool
-from server.surface.options import ToolSchemas
+from server.surface_options import ToolSchemas
 
 __all__ = ["for_era", "upstream_tool"]
 

@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 import pytest
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # modules of this folder; it is no package
+
+from suite import Suite  # noqa: E402
+
 NODE = "node@22"  # the suite needs it; what is installed here may be older
 INSTALL_SECONDS = 600
-RUN_SECONDS = 900
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What a run of the suite came to."""
-
-    code: int
-    passed: int
-    failed: int
-    failing: tuple[str, ...]
-    """Scenarios with a failed check."""
-    told: str
-
-
-class Suite:
-    """One installed version of the suite."""
-
-    def __init__(self, folder: Path) -> None:
-        self._binaries = folder / "node_modules" / ".bin"
-
-    def run(self, *arguments: str, environment: dict[str, str] | None = None) -> Counts:
-        """Run it and return its counts."""
-        path = f"{self._binaries}{os.pathsep}{os.environ['PATH']}"
-        done = subprocess.run(
-            [str(self._binaries / "conformance"), *arguments],
-            env={**os.environ, **(environment or {}), "PATH": path},
-            capture_output=True,
-            text=True,
-            timeout=RUN_SECONDS,
-            check=False,
-        )
-        told = done.stdout + done.stderr
-        total = re.findall(r"^Total: (\d+) passed, (\d+) failed", told, re.MULTILINE)
-        summary = re.findall(r"^✗ ([\w/.-]+): ", told, re.MULTILINE)
-        passed, failed = map(int, total[-1]) if total else (0, 0)
-        return Counts(done.returncode, passed, failed, tuple(summary), told)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Counts, Suite
+from suite import Counts, Suite
 
 pytestmark = pytest.mark.conformance
 

@@ -1,4 +1,4 @@
-"""What an operator chooses about the surface: which upstream tools are listed beside the skills, and how."""
+"""What an operator chooses about the MCP surface: how many skills and which upstream tools are listed."""
 
 from __future__ import annotations
 
@@ -16,5 +16,7 @@ class SurfaceOptions:
 
     publish_tools: ToolSchemas | None = None
     """Whether upstream tools are listed: with schemas every host takes, or with their own; None: not."""
+    publish: int | None = None
+    """Most skills that are listed as tools, None: as configured."""
     bare: frozenset[str] = frozenset()
     """Servers whose tools are listed under their own names where those are free and portable."""
