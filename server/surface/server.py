@@ -22,6 +22,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
+from starlette.applications import Starlette
 
 from catalog.errors import CatalogError
 from server.surface.audience import Audience
@@ -32,6 +33,7 @@ from server.surface.failures import Refusal, error_result, unknown_tool
 from server.surface.forwarding import ClientBehind, asking_session, no_answers
 from server.surface.lending import can_lend, lending, pushed
 from server.surface.listing import ListingSource
+from server.surface.old_sse import THIS_MACHINE, guard_of, sse_routes
 from server.surface.port import BankPort
 from server.surface.progress import ProgressFeed
 from server.surface.prompts import BankPrompts
@@ -143,6 +145,14 @@ class BankServer(Server[SuspendedCalls]):
             tools_changed=True, resources_changed=True, prompts_changed=True
         )
         return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+    def streamable_http_app(self, **options: Any) -> Starlette:  # noqa: ANN401  (the library's own options)
+        """Return the HTTP application, with the older transport for clients that know no other."""
+        app = super().streamable_http_app(**options)
+        guard = guard_of(options.get("auth"), options.get("token_verifier"))
+        security = options.get("transport_security") or THIS_MACHINE
+        app.router.routes += sse_routes(self, security, guard)
+        return app
 
     @property
     def changes(self) -> ListChanges:
