@@ -54,13 +54,15 @@ def in_process(name: str, server: ScriptedServer, *, era: Era | None = None) -> 
 @asynccontextmanager
 async def served_in_process(server: Server[Any]) -> AsyncGenerator[Streams]:
     """Yield streams to any server of the SDK, which runs until the client leaves."""
-    async with create_client_server_memory_streams() as (client, (read, write)):
-        async with anyio.create_task_group() as group:
-            group.start_soon(server.run, read, write, server.create_initialization_options())
-            try:
-                yield client
-            finally:
-                group.cancel_scope.cancel()
+    async with (
+        create_client_server_memory_streams() as (client, (read, write)),
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(server.run, read, write, server.create_initialization_options())
+        try:
+            yield client
+        finally:
+            group.cancel_scope.cancel()
 
 
 @asynccontextmanager

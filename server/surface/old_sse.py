@@ -1,4 +1,4 @@
-"""HTTP with server-sent events, as clients before 2025-03-26 speak it: `/sse` to listen, `/messages/` to send.
+"""HTTP with server-sent events, as old clients speak it: `/sse` to listen, `/messages/` to send.
 
 Deprecated in the protocol and kept for clients that know nothing newer. Each connection runs the one
 server object by itself; who is let in is decided as at `/mcp`.

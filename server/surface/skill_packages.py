@@ -187,7 +187,7 @@ class SkillPackages:
             uri=f"{folder}/SKILL.md",
             name=agent_skill_name(skill.name),
             title=skill.title or skill.name.replace("_", " ").capitalize(),
-            description=skill.description or None,
+            description=str(frontmatter(skill)["description"]),
             mime_type="text/markdown",
             annotations=types.Annotations(last_modified=changed),
         )

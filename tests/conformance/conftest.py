@@ -74,3 +74,5 @@ def served(program: str, folder: Path) -> Iterator[str]:
         finally:
             process.terminate()
             process.wait(30)
+            if process.stdout is not None:
+                process.stdout.close()

@@ -21,13 +21,16 @@ import uvicorn
 from mcp import MCPDeprecationWarning
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "interaction"))
 
+from fake_bank import skill
 from fixture_tools import PNG, TEXT, embedded, form, text
 
 from server.settings import read_settings
 from server.surface import BankServer, SurfaceOptions
 from server.surface.sources import Wanted, text_contents
 from server.wiring import open_bank
+from skills_store.sqlite import open_sqlite_store
 
 TOOLS = Path(__file__).with_name("fixture_tools.py")
 
@@ -113,7 +116,16 @@ class FixturePrompts:
         return ["one", "two"] if wanted.of.startswith("test_") else None
 
 
+def keep_skills(path: Path) -> None:
+    """Put two skills into the store, so that there are packages to list."""
+    store = open_sqlite_store(path)
+    for name in ("double", "double_again"):
+        store.add_version(skill(name), expected_head=None)
+    store.close()
+
+
 async def main(folder: Path) -> None:
+    keep_skills(folder / "store.db")
     config = folder / "config.json"
     everything = ["elicitation", "sampling", "roots", "log"]
     config.write_text(
