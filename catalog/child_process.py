@@ -112,6 +112,7 @@ async def _start(spec: ServerSpec) -> _Child:
         raise ServerUnavailable(spec.name, "no command is configured")
     mark = new_mark()
     reading, writing = os.pipe()
+    process: Process | None = None
     try:
         # Given up half-way, the process would run on with nobody who knows of it.
         with anyio.CancelScope(shield=True):
@@ -130,6 +131,8 @@ async def _start(spec: ServerSpec) -> _Child:
         raise ServerUnavailable(spec.name, f"cannot start {spec.command!r}: {reason}") from error
     finally:
         os.close(reading)
+    if process is None:
+        raise RuntimeError("a shielded start was cut off")
     return _Child(process, ChildInput(writing), ProcessTree(process.pid, mark))
 
 

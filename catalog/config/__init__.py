@@ -14,7 +14,16 @@ from catalog.config.edit import (
 from catalog.config.files import load_config, save_config
 from catalog.config.formats import name_problem, parse_config, parse_inputs, parse_profile, parse_servers
 from catalog.config.inputs import InputSpec
-from catalog.config.model import Config, Learning, OAuthSpec, ResetCheck, ServerSpec, Transport, expand
+from catalog.config.model import (
+    Config,
+    Forwarded,
+    Learning,
+    OAuthSpec,
+    ResetCheck,
+    ServerSpec,
+    Transport,
+    expand,
+)
 from catalog.config.models import MODEL_FORMS, ModelSpec, Role, parse_model
 from catalog.config.secrets import secrets_of
 
@@ -23,6 +32,7 @@ __all__ = [
     "Config",
     "ConfigDocument",
     "CurationSpec",
+    "Forwarded",
     "InputSpec",
     "Learning",
     "ModelSpec",

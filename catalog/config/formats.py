@@ -32,6 +32,7 @@ from catalog.config.model import (
     OWN_KEYS,
     STRICTEST,
     Config,
+    Forwarded,
     Learning,
     OAuthSpec,
     ResetCheck,
@@ -189,6 +190,8 @@ class _Own(BaseModel):
     models: dict[str, StrictStr] = Field(default_factory=dict[str, str])
     idle_seconds: _Wait = IDLE_SECONDS
     curation: _Curation = _Curation()
+    forward: dict[str, frozenset[Forwarded]] = Field(default_factory=dict[str, frozenset[Forwarded]])
+    publish: Annotated[int, Field(ge=0, strict=True)] | None = None
 
 
 def parse_config(document: ConfigDocument) -> Config:
@@ -197,7 +200,7 @@ def parse_config(document: ConfigDocument) -> Config:
     Raises:
         ConfigError: names file, line and key.
     """
-    tables = (("skillbank", key) for key in ("effects", "reset", "labels", "flows", "learning"))
+    tables = (("skillbank", key) for key in ("effects", "reset", "labels", "flows", "learning", "forward"))
     if (twice := document.doubled(*tables)) is not None:
         raise document.error(f"{twice[-1]!r} stands twice", twice)
     own = _validated(_Own, document, document.data.get("skillbank", {}), ("skillbank",))
@@ -213,6 +216,8 @@ def parse_config(document: ConfigDocument) -> Config:
         idle_seconds=own.idle_seconds,
         curation=own.curation.to_spec(),
         inputs=parse_inputs(document),
+        forward=own.forward,
+        publish=own.publish,
         path=document.path,
         document=document.data,
     )

@@ -26,6 +26,7 @@ __all__ = [
     "IDLE_SECONDS",
     "OWN_KEYS",
     "Config",
+    "Forwarded",
     "Learning",
     "OAuthSpec",
     "ResetCheck",
@@ -36,6 +37,8 @@ __all__ = [
 
 Transport = Literal["stdio", "http", "sse"]
 Learning = Literal["auto", "propose", "off"]
+Forwarded = Literal["elicitation", "sampling", "roots", "log"]
+"""What a tool server may be trusted to ask or tell the client behind a call."""
 STRICTEST: tuple[Learning, ...] = ("off", "propose", "auto")
 """Learning modes, the one that lets least happen first."""
 OWN_KEYS = (
@@ -49,6 +52,8 @@ OWN_KEYS = (
     "models",
     "idle_seconds",
     "curation",
+    "forward",
+    "publish",
 )
 """What the `skillbank` key may hold."""
 IDLE_SECONDS = 900.0
@@ -178,6 +183,10 @@ class Config:
     """By id: what a person is asked for."""
     reset_checks: Mapping[str, ResetCheck] = field(default_factory=dict[str, ResetCheck])
     """By server: the last trial of its reset mode."""
+    forward: Mapping[str, frozenset[Forwarded]] = field(default_factory=dict[str, frozenset[Forwarded]])
+    """By server: what it may ask or tell the client behind a call; nothing where it is not named."""
+    publish: int | None = None
+    """Most skills that clients see as tools, None: the default."""
     path: Path | None = None
     """None when the configuration came from no file."""
     document: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
@@ -203,6 +212,7 @@ class Config:
             "allow": self.effects.allow,
             "labels": self.labels.labels,
             "learning": self.learning_by_server,
+            "forward": self.forward,
         }
         strangers = [
             f"skillbank.{key} names server {server!r}, which is not configured"

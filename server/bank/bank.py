@@ -16,14 +16,15 @@ import anyio
 from pydantic import JsonValue
 
 from catalog.drift import Drift
+from catalog.forwarding import Attendant
 from catalog.result import CallOutcome
-from catalog.tools import ToolId
+from catalog.tools import Tool, ToolId
 from server.audit_report import AuditReport
 from server.backends.sampling import Sampler
 from server.bank import relaying
 from server.bank.context import Context
 from server.bank.drift import follow_drift
-from server.bank.publishing import PublishedSkill, published_skills
+from server.bank.publishing import PublishedSkill, published_skills, refresh_published
 from server.bank.traces import report_outcome
 from server.execution.consent import Consent
 from server.progress import ProgressListener
@@ -51,6 +52,7 @@ from server.requests import RepairRequest, SaveCodeRequest, SaveRequest, SolveRe
 from server.verification import Checks
 from skills_store.errors import StoreError
 from skills_store.skill import Skill
+from skills_store.trace import Trace
 
 if TYPE_CHECKING:
     from server.bank.repairing import Repaired
@@ -182,6 +184,10 @@ class Bank:
         solved = await answered(solved, task, request, context)
         solved = await judged(solved, task, request, context)
         return await _learned(solved, request.save, context)
+
+    def refresh_published(self) -> None:
+        """Have the published set fit the configured cap."""
+        refresh_published(self.context)
 
     def published(self) -> list[PublishedSkill]:
         """Return the published skills ordered by tool name."""
@@ -336,6 +342,7 @@ class Bank:
         arguments: Mapping[str, JsonValue],
         progress: relaying.UpstreamProgress | None = None,
         recording: str | None = None,
+        attendant: Attendant | None = None,
     ) -> CallOutcome:
         """Relay one call to an upstream tool; its trace id is in the outcome's meta.
 
@@ -344,8 +351,35 @@ class Bank:
             arguments: sent as they are.
             progress: awaited for each progress report.
             recording: the conversation the call belongs to, None: to none.
+            attendant: who is behind the call, for what its server is trusted to ask.
         """
-        return await relaying.call_tool(tool, arguments, progress, self.context, recording)
+        return await relaying.call_tool(tool, arguments, progress, self.context, recording, attendant)
+
+    def upstream_tools(self) -> list[Tool]:
+        """Return the usable tools of all servers as last listed, ordered by server and name."""
+        return relaying.upstream_tools(self.context)
+
+    async def look_at_servers(self) -> None:
+        """Connect to every configured server, so that its tools are known."""
+        await self.context.snapshot()
+
+    def skill_heads(self) -> list[Skill]:
+        """Return every skill's head, ordered by name."""
+        return self.context.store.heads()
+
+    def skill_versions(self, name: str) -> list[Skill]:
+        """Return all versions of a skill, the oldest first; none where there is no such skill."""
+        return self.context.store.versions(name)
+
+    def trace(self, trace_id: str) -> Trace | None:
+        """Return a kept run or relayed call, None where none with this id is."""
+        self.context.afterwards.finish()
+        return self.context.store.trace(trace_id)
+
+    def recent_traces(self, limit: int) -> list[Trace]:
+        """Return the newest runs and relayed calls, the newest first."""
+        self.context.afterwards.finish()
+        return self.context.store.traces(limit)
 
     def is_run(self, trace_id: str) -> bool:
         """Return whether a run or a call with this trace id is kept."""

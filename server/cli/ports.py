@@ -40,6 +40,7 @@ from server.reports import (
     TestReport,
 )
 from server.settings import Settings
+from server.surface_options import SurfaceOptions
 from skills_store.skill import Skill
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ class Wiring:
     """Try a reset mode of a server, which the trial describes, in fresh processes."""
     consent: Callable[[bool], Consent]
     """Who is asked about calls that are not free, given whether a person is at a terminal."""
-    serve: Callable[[Settings, tuple[str, int] | None], Awaitable[None]]
+    serve: Callable[[Settings, tuple[str, int] | None, SurfaceOptions], Awaitable[None]]
     """Offer the bank to MCP clients until they are gone: over HTTP at an address, or over stdio."""
     run_demo: Callable[[bool, Path | None, str | None], Awaitable[int]]
     """Given whether to print JSON, a folder to keep everything in, and the one story to tell.
@@ -274,18 +275,20 @@ def _consent(interactive: bool) -> Consent:
     return TerminalConsent() if interactive else NoConsent()
 
 
-async def _serve(settings: Settings, address: tuple[str, int] | None) -> None:
+async def _serve(settings: Settings, address: tuple[str, int] | None, options: SurfaceOptions) -> None:
     with loading():
         from server.execution.consent import NoConsent
         from server.surface import AddressUnusable, serve_http, serve_stdio
         from server.wiring import open_bank
 
-    async with open_bank(settings, consent=NoConsent(), progress=ignore_progress) as bank:
+    opened = open_bank(settings, consent=NoConsent(), progress=ignore_progress, publish=options.publish)
+    async with opened as bank:
+        bank.refresh_published()
         if address is None:
-            await serve_stdio(bank)
+            await serve_stdio(bank, options)
         else:
             try:
-                await serve_http(bank, *address, ready=_say_where)
+                await serve_http(bank, *address, ready=_say_where, options=options)
             except AddressUnusable as error:
                 raise click.UsageError(str(error)) from error
 
