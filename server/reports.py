@@ -272,6 +272,28 @@ class SavedReport(_Report):
     verdict: AdmissionVerdict | None = None
 
 
+class ExportReport(_Report):
+    """Answer of `export`."""
+
+    name: str
+    version: int
+    format: str
+    digest: str
+    """Of what travels; equal in the bank that takes it in."""
+    files: dict[str, bytes] = Field(exclude=True)
+    """By path below the folder they are written to."""
+    written: tuple[str, ...] = ()
+
+
+class ImportReport(_Report):
+    """Answer of `import`."""
+
+    skill: SkillReport
+    digest: str
+    calls: tuple[str, ...] = ()
+    """Versions of other skills that came with it."""
+
+
 class MoveReport(_Report):
     """One move of a skill version from state to state."""
 

@@ -3,6 +3,7 @@
 StoreError
 ├── MalformedWorkflow     a document is no workflow; carries its faults
 ├── MalformedCode         a source text is no function that can be a skill
+├── NotImportable         a file of others is no skill that may be taken in
 ├── VersionConflict       the head moved between read and write
 ├── IllegalTransition     the lifecycle table has no such move
 ├── UnknownSkill          no skill or version of that name
@@ -41,6 +42,10 @@ class MalformedWorkflow(StoreError):  # noqa: N818
 
 class MalformedCode(StoreError):  # noqa: N818
     """A source text that is no function a skill can be made of; says where and what helps."""
+
+
+class NotImportable(StoreError):  # noqa: N818
+    """A file of others that is no skill, or holds what may not be taken in; nothing of it was kept."""
 
 
 class VersionConflict(StoreError):  # noqa: N818

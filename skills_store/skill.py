@@ -89,6 +89,8 @@ class Provenance(_Record):
     """Readable edits of the repair that led here."""
     verifications: tuple[Verification, ...] = ()
     explicit_save: bool = False
+    imported_from: str | None = None
+    """File it came from and the digest it had there; None: it was made in this bank."""
 
 
 class Guidance(_Record):

@@ -10,9 +10,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 from pydantic import JsonValue
 
 from catalog.drift import Drift
@@ -33,6 +35,8 @@ from server.reports import (
     DeletedReport,
     DoctorReport,
     EffectsReport,
+    ExportReport,
+    ImportReport,
     LabelsReport,
     RecordingReport,
     RecordingsReport,
@@ -406,6 +410,28 @@ class Bank:
         from server.bank import coding
 
         return await coding.save_code(request, self.context)
+
+    async def export(self, name: str, version: int | None, format: str) -> ExportReport:  # noqa: A002
+        """Return the files of a skill in a format.
+
+        Raises:
+            UnknownSkill: no such skill or version.
+            NotSaved: it holds a secret.
+        """
+        from server.bank import exchanging
+
+        return exchanging.export_skill(name, version, format, self.context)
+
+    async def import_file(self, path: Path) -> ImportReport:
+        """Take in a bundle or package of others, as `shadow`.
+
+        Raises:
+            NotImportable: it is none, or holds what may not be taken in.
+        """
+        from server.bank import exchanging
+
+        imported = await anyio.to_thread.run_sync(exchanging.read_import, path)
+        return exchanging.import_skill(imported, path.name, self.context)
 
     async def recordings(self, limit: int = 20) -> RecordingsReport:
         """Return the conversations whose calls were kept, the newest first."""

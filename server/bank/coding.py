@@ -35,7 +35,8 @@ from skills_store.code.examples import CodeExample, parse_examples
 from skills_store.code.lint import lint_code
 from skills_store.code.reading import Function, read_function
 from skills_store.errors import MalformedCode
-from skills_store.skill import Guidance, Pin, Provenance, ReplayTest, Signature, Skill, ToolHints
+from skills_store.hints import derived_hints
+from skills_store.skill import Guidance, Pin, Provenance, ReplayTest, Signature, Skill
 from skills_store.trace import Verification
 from skills_store.workflow.hashing import content_hash, shape_hash
 from skills_store.workflow.model import Code, Node, Workflow
@@ -143,7 +144,7 @@ def _skill(
     said = plain_text(function.says, _LONGEST_DESCRIPTION)
     workflow = code_workflow(name, code, said)
     pins = _pins(code, context)
-    is_free = all(pin.effect.is_free for pin in pins)
+    tools = [tool for pin in pins if (tool := context.known().get(pin.tool)) is not None]
     return Skill(
         name=name,
         version=1,
@@ -158,9 +159,7 @@ def _skill(
         signature=_signature(code),
         tests=tuple(_test(example, number) for number, example in enumerate(examples)),
         pins=pins,
-        hints=ToolHints(
-            read_only=is_free, destructive=not is_free, idempotent=not pins, open_world=bool(pins)
-        ),
+        hints=derived_hints(tools, context.effects),
         guidance=Guidance(when_to_use=request.task or said),
         provenance=Provenance(
             task=request.task, explicit_save=True, verifications=(_verification(examples, tried, request),)

@@ -24,7 +24,7 @@ from server.bank.learning import Lesson, judge_candidate
 from server.bank.proving import replayer
 from server.bank.publishing import refresh_published
 from server.bank.running import signatures_of
-from server.compilation.compile import Compiled, hints_of
+from server.compilation.compile import Compiled
 from server.compilation.prose import render_description
 from server.compilation.signature import compile_signature
 from server.evolution.driver import search
@@ -37,6 +37,7 @@ from server.verification import Checks
 from skills_store.admission import MINIMUM_TRACES
 from skills_store.episodes import Audit
 from skills_store.errors import VersionConflict
+from skills_store.hints import derived_hints
 from skills_store.skill import Pin, ReplayTest, Skill
 from skills_store.workflow.edits import render_edit
 from skills_store.workflow.hashing import content_hash, shape_hash
@@ -186,7 +187,7 @@ class _Search:
                 "description": render_description(workflow, signature),
                 "tests": tuple(t.model_copy(update={"recorded": ()}) for t in known.tests),
                 "pins": (*pins, *inner),
-                "hints": hints_of(tools, effects),
+                "hints": derived_hints(tools, effects),
                 "provenance": provenance,
                 "verdict": None,
                 "created_at": self.context.clock(),

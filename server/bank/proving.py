@@ -14,6 +14,8 @@ from skills_store.skill import Skill, SkillState
 
 __all__ = ["prove", "replayer"]
 
+_TESTS_PASS = "imported; its tests pass here, and a person approves it"
+
 
 def replayer(snapshot: Snapshot, context: Context, skill: Skill) -> Replayer:
     """Return what runs a skill again; servers whose tools all are free run in fresh processes too."""
@@ -46,12 +48,26 @@ async def prove(skill: Skill, context: Context) -> TestReport:
     outcomes = tuple(
         TestOutcome(name=r.test, passed=r.passed, detail=r.detail, seconds=r.seconds) for r in results
     )
+    outcomes = (*outcomes, *_unlike_imported(skill, snapshot, context))
     if (held := _held_by_its_pin(skill, snapshot, context)) is not None:
         outcomes = (*outcomes, held)
     passed = bool(outcomes) and all(outcome.passed for outcome in outcomes)
     if passed and skill.state == "stale":
         skill = _reinstated(skill, snapshot, context)
+    if passed and skill.state == "shadow" and skill.provenance.imported_from is not None:
+        skill = context.store.move(
+            skill.name, skill.version, "proposed", reason=_TESTS_PASS, by="system", at=context.clock()
+        )
     return TestReport(name=skill.name, version=skill.version, passed=passed, tests=outcomes)
+
+
+def _unlike_imported(skill: Skill, snapshot: Snapshot, context: Context) -> tuple[TestOutcome, ...]:
+    """Return what keeps an imported skill from being proposed: its tools are others here."""
+    if skill.provenance.imported_from is None or skill.state != "shadow":
+        return ()
+    changed = changed_pins(skill, snapshot, context)
+    detail = "its contract is not the one that the skill was verified with"
+    return tuple(TestOutcome(name=str(tool), passed=False, detail=detail) for tool in changed)
 
 
 def _held_by_its_pin(skill: Skill, snapshot: Snapshot, context: Context) -> TestOutcome | None:

@@ -26,6 +26,8 @@ _MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "demo": "service",
         "doctor": "servers",
         "effects": "effects",
+        "export": "exchange",
+        "import": "exchange",
         "init": "init",
         "inputs": "inputs",
         "login": "login",
@@ -43,6 +45,10 @@ _MODULES: Final[Mapping[str, str]] = MappingProxyType(
 """The module of this package that each command is in, under the command's own name."""
 
 
+_NAMED_OTHERWISE: Final[Mapping[str, str]] = MappingProxyType({"import": "import_file"})
+"""Commands whose name no Python function can have."""
+
+
 class _Commands(click.Group):
     """Imports a command's module when the command is chosen: a host waits for `serve` alone."""
 
@@ -53,7 +59,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
         module = _MODULES.get(cmd_name)
-        return None if module is None else getattr(import_module(f"server.cli.{module}"), cmd_name)
+        if module is None:
+            return None
+        return getattr(import_module(f"server.cli.{module}"), _NAMED_OTHERWISE.get(cmd_name, cmd_name))
 
 
 @click.group(

@@ -25,6 +25,7 @@ from server.reports import ErrorDetail, ErrorReport
 from skills_store.errors import (
     IllegalTransition,
     MalformedWorkflow,
+    NotImportable,
     SkillInUse,
     StoreError,
     StoreUnusable,
@@ -132,6 +133,8 @@ def _typed(error: CatalogError | StoreError | BenchError) -> Failure:
             return Failure("illegal_transition", message, MISUSE)
         case MalformedWorkflow():
             return Failure("malformed", message, FAILED, error.faults[0].pointer if error.faults else None)
+        case NotImportable():
+            return Failure("not_importable", message, FAILED)
         case SkillInUse():
             return Failure("skill_in_use", message, FAILED)
         case VersionConflict():

@@ -27,6 +27,8 @@ from server.reports import (
     DeletedReport,
     DoctorReport,
     EffectsReport,
+    ExportReport,
+    ImportReport,
     LabelsReport,
     RecordingReport,
     RecordingsReport,
@@ -149,6 +151,14 @@ class BankPort(Protocol):
 
     async def save_code(self, request: SaveCodeRequest) -> SavedReport:
         """Make a skill of a Python function and its tests. Raises NotSaved."""
+        ...
+
+    async def export(self, name: str, version: int | None, format: str) -> ExportReport:  # noqa: A002
+        """Return the files of a skill in a format. Raises UnknownSkill or NotSaved."""
+        ...
+
+    async def import_file(self, path: Path) -> ImportReport:
+        """Take in a bundle or package of others, as `shadow`. Raises NotImportable."""
         ...
 
     async def recordings(self, limit: int = 20) -> RecordingsReport:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from catalog.effects import Effect, EffectTable
+from catalog.effects import EffectTable
 from catalog.errors import SchemaRejected
 from catalog.tools import Snapshot, Tool, ToolId
 from server.compilation.choices import open_choices
@@ -24,13 +24,14 @@ from server.compilation.prose import render_description, render_guidance, skill_
 from server.compilation.recorded import loosened
 from server.compilation.signature import compile_signature
 from server.planning.literals import mentions
-from skills_store.skill import Pin, Provenance, RecordedCall, ReplayTest, Skill, ToolHints
+from skills_store.hints import derived_hints
+from skills_store.skill import Pin, Provenance, RecordedCall, ReplayTest, Skill
 from skills_store.trace import Trace, Verification
 from skills_store.workflow.hashing import content_hash, shape_hash
 from skills_store.workflow.model import Workflow
 from skills_store.workflow.references import Scope, resolve
 
-__all__ = ["Compiled", "Surroundings", "VerifiedRun", "compile_skill", "hints_of", "recorded_calls"]
+__all__ = ["Compiled", "Surroundings", "VerifiedRun", "compile_skill", "recorded_calls"]
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ def _skill(run: VerifiedRun, name: str, shaped: _Shaped, around: Surroundings, *
         signature=signature,
         tests=(_original_test(shaped, run),),
         pins=tuple(Pin(tool=t.id, contract_hash=t.contract_hash, effect=effects.effect(t.id)) for t in tools),
-        hints=hints_of(tools, effects),
+        hints=derived_hints(tools, effects),
         guidance=render_guidance(run.task, workflow),
         provenance=_provenance(run, explicit=explicit),
         tags=tuple(sorted({tool.id.server for tool in tools})),
@@ -258,18 +259,4 @@ def _provenance(run: VerifiedRun, *, explicit: bool) -> Provenance:
         edits=run.edits,
         verifications=run.verifications,
         explicit_save=explicit,
-    )
-
-
-def hints_of(tools: Iterable[Tool], effects: EffectTable) -> ToolHints:
-    """Return annotations: read-only if all tools are free, destructive if any may destroy."""
-    classes = [effects.effect(tool.id) for tool in tools]
-    costly = [tool for tool in tools if not effects.effect(tool.id).is_free]
-    return ToolHints(
-        read_only=not costly,
-        destructive=any(tool.annotations.destructive is not False for tool in costly),
-        idempotent=all(effect is Effect.PURE for effect in classes),
-        open_world=any(
-            effects.effect(t.id) is not Effect.PURE and t.annotations.open_world is not False for t in tools
-        ),
     )

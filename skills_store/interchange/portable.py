@@ -1,6 +1,7 @@
 """The part of a skill that travels, and the digest by which two banks know it as the same.
 
-State, version, verdict and runs belong to the bank they were earned in and stay there.
+State, version, verdict and runs belong to the bank they were earned in and stay there; so do effect
+classes and what follows from them, which are the word of each bank's own operator.
 """
 
 from __future__ import annotations
@@ -11,10 +12,20 @@ from typing import cast
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from catalog.canonical import digest
-from skills_store.skill import Guidance, Pin, ReplayTest, Signature, Skill, ToolHints
+from catalog.tools import ToolId
+from skills_store.skill import Guidance, ReplayTest, Signature, Skill
 from skills_store.workflow.model import Workflow
 
-__all__ = ["PortableSkill", "json_text", "portable", "skill_digest"]
+__all__ = ["PinnedTool", "PortableSkill", "json_text", "portable", "skill_digest"]
+
+
+class PinnedTool(BaseModel):
+    """A tool with the contract it was verified with."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tool: ToolId
+    contract_hash: str = Field(pattern=r"^sha256:[0-9a-f]{64}$")
 
 
 class PortableSkill(BaseModel):
@@ -30,8 +41,7 @@ class PortableSkill(BaseModel):
     workflow: Workflow
     signature: Signature
     tests: tuple[ReplayTest, ...] = ()
-    pins: tuple[Pin, ...] = ()
-    hints: ToolHints = ToolHints()
+    pins: tuple[PinnedTool, ...] = ()
     guidance: Guidance = Guidance()
     tags: tuple[str, ...] = ()
 
@@ -56,8 +66,7 @@ def portable(skill: Skill) -> PortableSkill:
         workflow=skill.workflow,
         signature=skill.signature,
         tests=skill.tests,
-        pins=skill.pins,
-        hints=skill.hints,
+        pins=tuple(PinnedTool(tool=pin.tool, contract_hash=pin.contract_hash) for pin in skill.pins),
         guidance=skill.guidance,
         tags=skill.tags,
     )

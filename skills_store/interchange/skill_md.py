@@ -52,7 +52,8 @@ def render_package(skill: Skill, called: Sequence[Skill] = ()) -> dict[str, byte
     }
     if called:
         documents["assets/skills.json"] = [
-            {"version": other.version, **portable(other).to_json()} for other in called
+            {"version": o.version, "digest": portable(o).digest, "skill": portable(o).to_json()}
+            for o in called
         ]
     texts = {path: json_text(document) for path, document in documents.items()}
     texts["SKILL.md"] = render_skill_md(skill)
