@@ -130,11 +130,11 @@ def read_json_file(name: str, content: bytes) -> JsonValue:
     """
     try:
         value = cast("JsonValue", json.loads(content, parse_constant=_refuse))
+        if _depth(value) > _DEEPEST:
+            raise ValueError(f"it is nested more than {_DEEPEST} deep")
         canonical_json(value)
     except (ValueError, RecursionError) as error:
-        raise NotImportable(f"{name} is no JSON: {str(error) or 'nested too deep'}") from error
-    if _depth(value) > _DEEPEST:
-        raise NotImportable(f"{name} is nested more than {_DEEPEST} deep")
+        raise NotImportable(f"{name} is no JSON: {error}") from error
     return value
 
 
