@@ -340,7 +340,7 @@ def _safety(evidence: Evidence) -> Iterable[_Finding]:
 def _trivial(evidence: Evidence) -> Iterable[_Finding]:
     """Paper: FlowEvo (gate 4, `trivial_solution_check`): a body that returns a constant.
 
-    Differs: shown by running: outputs that no run on other inputs has moved.
+    Differs: shown by running too: outputs that no run on other inputs has moved.
     """
     workflow = evidence.skill.workflow
     stands_on = sorted(output_nodes(workflow))
@@ -349,12 +349,12 @@ def _trivial(evidence: Evidence) -> Iterable[_Finding]:
     codes = [node.code for node in workflow.nodes if node.code is not None]
     found = [(code.entry, constant_body(code.source, code.entry)) for code in codes]
     constants = [f"{entry} returns {value} whatever it is given" for entry, value in found if value]
-    if codes:
-        yield _faultless("trivial_body", "trivial", constants)
     good = [run for run in evidence.varied if run.is_good]
     constant = bool(_input_names(workflow) and good) and not any(run.outputs_changed for run in good)
     same = [f"its outputs were the same in {len(good)} runs on other inputs"] if constant else []
-    yield _faultless("depends_on_inputs", "trivial", same, inputs=[_shown(run) for run in good])
+    yield _faultless(
+        "depends_on_inputs", "trivial", [*constants, *same], inputs=[_shown(run) for run in good]
+    )
 
 
 def _faultless(

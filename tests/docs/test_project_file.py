@@ -78,8 +78,9 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
     needed = {owner.lower().replace("_", "-") for name in imported() for owner in owners.get(name, [name])}
     declared = named(project()["dependencies"])
     extras = project()["optional-dependencies"]
-    others = [*extras["embeddings"], *extras["demo"], *extras["keyring"]]
-    optional = named(others) | {"fastmcp-slim"}  # which is in fastmcp
+    others = [*extras["embeddings"], *extras["demo"], *extras["keyring"], *extras["code"]]
+    # Which are in fastmcp, and in pydantic-monty.
+    optional = named(others) | {"fastmcp-slim", "pydantic-monty-client"}
     assert needed - declared - optional == {"pydantic-core"}  # one version goes with each pydantic
     assert declared - needed == set()
 

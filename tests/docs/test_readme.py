@@ -44,7 +44,7 @@ def parsed(words: list[str]) -> None:
 def test_shown_command_lines_are_taken(page: str, words: list[str], tmp_path: Path, monkeypatch):
     del page
     for word in words:
-        if word.endswith(".json"):
+        if word.endswith((".json", ".py")):
             (tmp_path / word).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / word).write_text("{}")
     monkeypatch.chdir(tmp_path)

@@ -58,7 +58,7 @@ async def test_a_function_with_tests_becomes_an_active_tool(open_desk):
     assert (code.engine, code.entry) == ("monty", "median")
     assert code.engine_version.startswith("pydantic-monty ")
     assert shown.hints.read_only
-    assert {"trivial_body", "replay", "varied_runs"} <= {check.name for check in saved.verdict.checks}
+    assert {"depends_on_inputs", "replay", "varied_runs"} <= {check.name for check in saved.verdict.checks}
 
 
 async def test_what_monty_lacks_is_verified_and_run_in_the_process_tier(open_desk):
@@ -88,7 +88,7 @@ async def test_what_monty_lacks_is_verified_and_run_in_the_process_tier(open_des
             id="wrong by its tests",
         ),
         pytest.param(
-            "def f(n: int) -> int:\n    return 4\n", "assert f(2) == 4", "trivial_body", id="constant"
+            "def f(n: int) -> int:\n    return 4\n", "assert f(2) == 4", "depends_on_inputs", id="constant"
         ),
         pytest.param(
             "def f(n: int, m: int) -> int:\n    return n * n\n",

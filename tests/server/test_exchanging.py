@@ -117,7 +117,9 @@ async def test_a_server_carries_what_runs_it_and_no_secret(open_desk):
         await saved(desk.bank)
         exported = await desk.bank.export("plus", None, "server")
     files = {path.removeprefix("plus-server/"): content for path, content in exported.files.items()}
-    assert {"serve.py", "mcp.json", "skill.json", "requirements.txt", "lib/server/standalone.py"} <= set(files)
+    assert {"serve.py", "mcp.json", "skill.json", "requirements.txt", "lib/server/standalone.py"} <= set(
+        files
+    )
     assert not any(path.startswith(("lib/server/bank/", "lib/server/cli/")) for path in files)
     needed = files["requirements.txt"].decode().splitlines()
     assert any(line.startswith("mcp<") for line in needed)

@@ -14,7 +14,12 @@ from catalog.effects import Effect
 from catalog.tools import ToolId
 from skills_store.errors import NotImportable
 from skills_store.interchange.bundle import parse_bundle, render_bundle
-from skills_store.interchange.package_files import MAX_FILES, MAX_PACKAGE_BYTES, check_path, read_package_files
+from skills_store.interchange.package_files import (
+    MAX_FILES,
+    MAX_PACKAGE_BYTES,
+    check_path,
+    read_package_files,
+)
 from skills_store.interchange.packages import parse_package
 from skills_store.interchange.portable import portable, skill_digest
 from skills_store.interchange.skill_md import render_package
@@ -222,7 +227,9 @@ class TestAPackage:
         with pytest.raises(NotImportable, match="there twice"):
             read_package_files(path)
 
-    @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"text", bytes(2000)], ids=["empty", "cut", "text", "zeros"])
+    @pytest.mark.parametrize(
+        "content", [b"", b"PK\x03\x04", b"text", bytes(2000)], ids=["empty", "cut", "text", "zeros"]
+    )
     def test_what_is_no_archive_is_refused(self, content, tmp_path):
         (tmp_path / "package").write_bytes(content)
         with pytest.raises(NotImportable):

@@ -19,7 +19,10 @@ def two_steps():
     node = Node(
         id="end",
         tool=ToolId("units", 'con"vert'),
-        arguments={"value": "$nodes.now.output#/temp_c", "text": "{$inputs.city} in {$nodes.now.output#/unit}"},
+        arguments={
+            "value": "$nodes.now.output#/temp_c",
+            "text": "{$inputs.city} in {$nodes.now.output#/unit}",
+        },
         after=("now",),
         expect=("output.x > `1`",),
     )
