@@ -1,4 +1,4 @@
-"""A skill made from real servers leaves the bank: it serves itself in a fresh environment, and comes back equal."""
+"""A skill of real servers leaves the bank: serves itself in a fresh environment, and comes back equal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="module")
 def fresh(bank: list[str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Export the skill as a server; return its folder and the Python of an environment that has no skillbank."""
+    """Export the skill as a server; return its folder and a fresh environment's Python."""
     place = tmp_path_factory.mktemp("fresh")
     skillbank("export", NAME, "--format", "server", "--output", str(place), *bank)
     folder, environment = place / f"{FOLDER}-server", place / "venv"

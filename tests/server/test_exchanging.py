@@ -94,7 +94,7 @@ async def test_where_its_tools_are_others_it_stays_shadow(open_desk, tmp_path):
     async with open_desk() as desk:
         await saved(desk.bank)
         file = written(await desk.bank.export("plus", None, "bundle"), tmp_path)
-    tool = ScriptedTool("add", lambda a: {"result": 9}, {"type": "object", "properties": {"a": {}, "b": {}}})
+    tool = ScriptedTool("add", lambda _: {"result": 9}, {"type": "object", "properties": {"a": {}, "b": {}}})
     async with open_desk({"calculator": ScriptedServer(lambda: [tool])}, store=MemoryStore()) as desk:
         await desk.bank.import_file(file)
         report = await desk.bank.test_skill("plus")
