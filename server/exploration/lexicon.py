@@ -104,8 +104,29 @@ _VALUES: Final[dict[str, tuple[JsonValue, ...]]] = {
 }
 
 _CONTROL: Final = frozenset(
-    "decimals depth digits indent limit max maximum min minimum offset page precision retries round"
-    " seed skip timeout top ttl verbose width".split()
+    {
+        "decimals",
+        "depth",
+        "digits",
+        "indent",
+        "limit",
+        "max",
+        "maximum",
+        "min",
+        "minimum",
+        "offset",
+        "page",
+        "precision",
+        "retries",
+        "round",
+        "seed",
+        "skip",
+        "timeout",
+        "top",
+        "ttl",
+        "verbose",
+        "width",
+    }
 )
 
 
