@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from catalog.errors import ServerUnavailable
 from server.backends.errors import BackendError
 from server.bank.context import Context
 from server.bank.learning import learn
@@ -42,7 +43,8 @@ async def plan_exploration(exploration: Exploration, context: Context) -> Explor
     """Connect to a server and return what exploring it would do; nothing is called.
 
     Raises:
-        NothingToExplore: no such server is configured, it cannot be reached, or nothing may be called.
+        NothingToExplore: no such server is configured, or nothing of it may be called.
+        ServerUnavailable: it cannot be reached.
     """
     scope = await _scope(exploration, context)
     spec = context.config.servers[exploration.server]
@@ -85,7 +87,7 @@ async def _scope(exploration: Exploration, context: Context) -> ExplorationScope
     if not context.is_ready(server):
         report = next(r for r in context.connections.reports() if r.name == server)
         why = "; ".join(report.problems) or f"it is {report.status}"
-        raise NothingToExplore(f"server {server!r} cannot be reached: {why}")
+        raise ServerUnavailable(server, why)
     tools = [tool for tool in listed if exploration.only is None or tool.id.tool in exploration.only]
     scope = exploration_scope(server, tools, context.effects)
     if not scope.allowed:
@@ -103,7 +105,7 @@ async def explore_server(exploration: Exploration, context: Context) -> Explorat
     Off unless it is asked for. Only what the effect policy lets repeat is called, in fresh processes.
 
     Raises:
-        NothingToExplore: as of `plan_exploration`.
+        NothingToExplore, ServerUnavailable: as of `plan_exploration`.
     """
     started = anyio.current_time()
     scope = await _scope(exploration, context)

@@ -10,6 +10,7 @@ import click
 
 from catalog.whole_file import write_whole
 from server.bank.exploring import Exploration
+from server.cli.errors import NeedsApproval
 from server.cli.options import EXISTING, session_command
 from server.cli.render_exploring import render_exploration, render_plan
 from server.cli.session import Session
@@ -136,24 +137,22 @@ def explore(
             f"wrote {write_profile}: edit it, then skillbank explore {server} --profile {write_profile}"
         )
         return 0
-    if not _agreed(session, asked, yes=yes or ci):
-        return 3
+    if not (yes or ci):
+        _ask(session, asked)
     report = session.with_bank(lambda bank: bank.explore(asked))
     report = _written(report, out, sarif, junit)
     session.show(report, render_exploration)
     return 1 if ci and report.health.reaches(cast("Severity", fail_on)) else 0
 
 
-def _agreed(session: Session, asked: Exploration, *, yes: bool) -> bool:
+def _ask(session: Session, asked: Exploration) -> None:
     """Show what would be called and ask; without a person at hand only --yes lets it begin."""
-    if yes:
-        return True
     plan = session.with_bank(lambda bank: bank.plan_exploration(asked))
     render_plan(session.err, plan)
     if not session.interactive:
-        session.say("nothing was called: look at this, then say --yes")
-        return False
-    return session.confirm("Explore it?")
+        raise NeedsApproval("nothing was called: look at what would be, then say --yes")
+    if not session.confirm("Explore it?"):
+        raise NeedsApproval("nothing was called")
 
 
 def _written(

@@ -13,7 +13,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from catalog.effects import Reset
-from catalog.schema import types
+from catalog.schema import is_valid, types
 from catalog.similarity import name_similarity
 from catalog.tools import JsonSchema, Tool
 from server.exploration.breadth import first_successes
@@ -24,7 +24,6 @@ from server.exploration.session import ExplorationSession
 from server.exploration.values import KnownValues, argument_schemas
 from server.planning.leaves import leaves_of_value
 from server.planning.likeness import GENERIC_KEYS
-from server.planning.slots import fits
 
 __all__ = ["DepthSearch", "Link", "feasible_pairs"]
 
@@ -159,7 +158,7 @@ def links_from(source: Observation, tools: tuple[Tool, ...]) -> Iterator[Link]:
 
 def _cost(key: str, value: JsonValue, argument: str, schema: JsonSchema) -> float | None:
     """Return how far-fetched it is to give a value of this key to an argument, None where it does not fit."""
-    if not schema or not types(schema) or not fits(value, schema):
+    if not schema or not types(schema) or not is_valid(schema, value):
         return None
     likeness = name_similarity(key, argument) if key else 0.0
     if likeness >= _LIKE:

@@ -127,6 +127,8 @@ def _outputs(
     for end in ends:
         echoed = [*inputs.values(), *end.probe.arguments.values()]
         leaves = [leaf for leaf in leaves_of_value(end.output) if _is_checkable(leaf, echoed)]
+        if not any(_is_telling(leaf) for leaf in leaves):
+            return {}
         leaves.sort(key=_interest)
         for leaf in leaves[: _MOST_OUTPUTS if len(ends) == 1 else 1]:
             name = _slug(leaf.key) or "result"
@@ -135,10 +137,14 @@ def _outputs(
     return found
 
 
+def _is_telling(leaf: Leaf) -> bool:
+    """Return whether a place says more than that the call went well."""
+    return leaf.key.lower() not in _VERDICTS
+
+
 def _interest(leaf: Leaf) -> tuple[bool, bool, int]:
     """Return what orders places of an answer: results first, verdicts about the call itself last."""
-    is_verdict = isinstance(leaf.value, bool) or leaf.key.lower() in _VERDICTS
-    return is_verdict, leaf.key.lower() not in GENERIC_KEYS, leaf.pointer.count("/")
+    return not _is_telling(leaf), leaf.key.lower() not in GENERIC_KEYS, leaf.pointer.count("/")
 
 
 def _is_checkable(leaf: Leaf, echoed: list[JsonValue]) -> bool:

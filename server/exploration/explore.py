@@ -165,8 +165,8 @@ class Explorer:
         chained = [chain_of(o, observations) for o in good if o.probe.origins]
         singles = first_successes(self.session.observations)
         if self.options.difficulty == 3:
-            longest = sorted(chained, key=lambda chain: (-len(chain.steps), chain.last.number))
-            yield from ((chain, False) for chain in _alternating(longest, singles, observations))
+            ordered = sorted(chained, key=lambda chain: (len(chain.steps), chain.last.number))
+            yield from ((chain, False) for chain in _alternating(ordered, singles, observations))
         if self.options.difficulty >= 2:
             for one, two in zip(singles[::2], singles[1::2], strict=False):
                 if one.session == two.session or self.session.scope.is_stateless:
@@ -223,9 +223,9 @@ class Explorer:
 def _alternating(
     chained: Sequence[Chain], singles: Sequence[Observation], observations: Mapping[int, Observation]
 ) -> Iterator[Chain]:
-    """Yield chains and, after every third of them, a single call: harder tasks first, easy ones too."""
+    """Yield chains and, after every second of them, a single call: chains of two steps come first."""
     alone = iter(singles)
     for place, chain in enumerate(chained, 1):
         yield chain
-        if place % 3 == 0 and (single := next(alone, None)) is not None:
+        if place % 2 == 0 and (single := next(alone, None)) is not None:
             yield chain_of(single, observations)

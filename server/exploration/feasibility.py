@@ -105,18 +105,19 @@ class Feasibility:
         runs: list[Run] = []
         discriminates = False
         for inputs in self._other_inputs(draft):
-            if len(found) >= _HELD_OUT or self.session.left < 2 * len(workflow.nodes) + 1:
+            if len(found) >= _HELD_OUT or self.session.left < len(workflow.nodes):
                 break
-            pair = await self._twice(workflow, inputs)
-            if isinstance(pair, str) or pair[1]:
+            self.session.take(len(workflow.nodes))
+            run = await self.replayer.run_workflow(workflow, inputs)
+            if run.faults or run.result is None:
                 continue
-            result = dict(pair[0].result or {})
-            if result == answer and discriminates:
+            result = dict(run.result)
+            if result == answer and (discriminates or len(found) + 1 >= _HELD_OUT):
                 continue
             discriminates |= result != answer
             text = word_task(_having(draft, workflow), inputs)
             found.append(HeldOutInstance(task=text, inputs=inputs, assertions=value_assertions(result)))
-            runs.append(pair[0])
+            runs.append(run)
         return found, runs, discriminates
 
     def _other_inputs(self, draft: Draft) -> list[dict[str, JsonValue]]:
@@ -136,7 +137,7 @@ class Feasibility:
             one = list(draft.inputs)[turn % len(draft.inputs)] if draft.inputs else None
             alone = {**draft.inputs, one: chosen[one]} if one is not None else chosen
             instances.extend(i for i in (chosen, alone) if i != draft.inputs and i not in instances)
-        return instances[: 2 * _TRIES]
+        return instances[:_TRIES]
 
 
 def _near(value: JsonValue) -> list[JsonValue]:

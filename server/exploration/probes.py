@@ -7,7 +7,7 @@ so that coverage can be counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
@@ -29,11 +29,7 @@ def typical_probes(tool: Tool, known: KnownValues, limit: int = 4) -> list[Probe
     options = {name: known.candidates(tool, name) for name in required}
     found: dict[str, Probe] = {}
     for turn in range(limit):
-        arguments = {
-            name: values[_place(turn, place, len(values))]
-            for place, (name, values) in enumerate(options.items())
-            if values
-        }
+        arguments = _aligned(options, turn)
         probe = Probe(tool, arguments, "typical")
         found.setdefault(probe.key, probe)
     optional = [name for name in schemas if name not in required]
@@ -45,9 +41,14 @@ def typical_probes(tool: Tool, known: KnownValues, limit: int = 4) -> list[Probe
     return list(found.values())
 
 
-def _place(turn: int, place: int, size: int) -> int:
-    """Return which value an argument takes: equal arguments differ, later turns reach further."""
-    return (turn + place) % size if turn else min(place, size - 1) if size > place else 0
+def _aligned(options: Mapping[str, list[JsonValue]], turn: int) -> dict[str, JsonValue]:
+    """Return the values of one turn: those of equal rank belong together, and two arguments differ."""
+    chosen: dict[str, JsonValue] = {}
+    for name, values in options.items():
+        if values:
+            ranked = [values[(turn + step) % len(values)] for step in range(len(values))]
+            chosen[name] = next((value for value in ranked if value not in chosen.values()), ranked[0])
+    return chosen
 
 
 def enum_probes(tool: Tool, worked: dict[str, JsonValue]) -> Iterator[Probe]:
