@@ -59,7 +59,10 @@ from skills_store.skill import Skill
 from skills_store.trace import Trace
 
 if TYPE_CHECKING:
+    from server.bank.exploring import Exploration
     from server.bank.repairing import Repaired
+    from server.exploration.profile import Profile
+    from server.exploration.report import ExplorationPlan, ExplorationReport
 
 __all__ = ["Bank"]
 
@@ -192,6 +195,24 @@ class Bank:
     def refresh_published(self) -> None:
         """Have the published set fit the configured cap."""
         refresh_published(self.context)
+
+    async def plan_exploration(self, exploration: Exploration) -> ExplorationPlan:
+        """Return what exploring a server would do; nothing of it is called."""
+        from server.bank.exploring import plan_exploration
+
+        return await plan_exploration(exploration, self.context)
+
+    async def profile_server(self, exploration: Exploration) -> Profile:
+        """Return the environment profile of a server, derived from what it lists."""
+        from server.bank.exploring import profile_server
+
+        return await profile_server(exploration, self.context)
+
+    async def explore(self, exploration: Exploration) -> ExplorationReport:
+        """Explore a server: coverage, health, tasks with checked solutions, and skills of them."""
+        from server.bank.exploring import explore_server
+
+        return await explore_server(exploration, self.context)
 
     def published(self) -> list[PublishedSkill]:
         """Return the published skills ordered by tool name."""

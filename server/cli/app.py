@@ -28,6 +28,7 @@ _MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "effects": "effects",
         "export": "exchange",
         "import": "exchange",
+        "explore": "exploring",
         "init": "init",
         "inputs": "inputs",
         "login": "login",

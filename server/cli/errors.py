@@ -102,6 +102,7 @@ def _of_bank(error: BaseException) -> Failure | None:
     )
     from server.bank.errors import BankError, SkillNotCallable
     from server.evolution.errors import RecordError
+    from server.exploration.errors import ExplorationError
 
     match error:
         case BackendUnavailable() | BackendOverloaded() | BackendTimeout():
@@ -114,6 +115,8 @@ def _of_bank(error: BaseException) -> Failure | None:
             return Failure("skill_not_callable", plain_text(str(error)), FAILED)
         case RecordError():
             return Failure("record", plain_text(str(error)), MISUSE)
+        case ExplorationError():
+            return Failure("not_explored", plain_text(str(error)), MISUSE)
         case BankError():
             return Failure("refused", plain_text(str(error)), FAILED)
         case _:

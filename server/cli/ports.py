@@ -46,7 +46,10 @@ from server.surface_options import SurfaceOptions
 from skills_store.skill import Skill
 
 if TYPE_CHECKING:
+    from server.bank.exploring import Exploration
     from server.execution.consent import Consent
+    from server.exploration.profile import Profile
+    from server.exploration.report import ExplorationPlan, ExplorationReport
     from server.requests import RepairRequest, SaveCodeRequest, SaveRequest, SolveRequest
     from server.reset_trial import ResetTrial, TrialVerdict
     from server.verification import Checks
@@ -77,6 +80,18 @@ class BankPort(Protocol):
 
     async def solve(self, task: str, request: SolveRequest) -> RepairReport:
         """Plan, run and repair a task given in words."""
+        ...
+
+    async def plan_exploration(self, exploration: Exploration) -> ExplorationPlan:
+        """Return what exploring a server would do; nothing of it is called."""
+        ...
+
+    async def profile_server(self, exploration: Exploration) -> Profile:
+        """Return the environment profile of a server, derived from what it lists."""
+        ...
+
+    async def explore(self, exploration: Exploration) -> ExplorationReport:
+        """Explore a server within a budget; make tasks and learn skills from them."""
         ...
 
     async def list_skills(self) -> SkillsReport:

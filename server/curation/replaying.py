@@ -31,6 +31,7 @@ from server.execution.servers import ServerProcess
 from skills_store.evidence import ReplayResult
 from skills_store.skill import RecordedCall, ReplayTest, Signature, Skill
 from skills_store.workflow.faults import Denied
+from skills_store.workflow.model import Workflow
 
 __all__ = ["Replayer", "was_stopped_by_the_world"]
 
@@ -151,13 +152,22 @@ class Replayer:
             inputs: by its signature.
             recorded: calls whose answers stand in where the tool may never run again.
         """
+        return await self.run_workflow(skill.workflow, inputs, recorded)
+
+    async def run_workflow(
+        self,
+        workflow: Workflow,
+        inputs: Mapping[str, JsonValue],
+        recorded: Sequence[RecordedCall] = (),
+    ) -> Run:
+        """Return one run of a workflow that is no skill yet, as `run` does."""
         effects = self._doubting()
         servers = self.together or _Fresh(self.servers, self.fresh)
         episode = Episode(servers, effects, self.snapshot, NoConsent(), principal="replay")
-        episode.set_plan(skill.workflow, self.options.skills)
+        episode.set_plan(workflow, self.options.skills)
         async with episode.candidate(Activity.REPLAY) as caller:
             ran = await execute_workflow(
-                skill.workflow,
+                workflow,
                 dict(inputs),
                 _Recorded(caller, effects, recorded),
                 snapshot=self.snapshot,

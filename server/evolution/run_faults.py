@@ -24,7 +24,7 @@ from skills_store.workflow.faults import Fault
 from skills_store.workflow.model import Node
 from skills_store.workflow.references import escape_literal
 
-__all__ = ["other_spellings", "propose_after_failure", "swapped_values"]
+__all__ = ["offered_values", "other_spellings", "propose_after_failure", "swapped_values"]
 
 _ALIASES = {
     "utc": ("UTC", "Etc/UTC"),
@@ -98,7 +98,7 @@ def _other_values(
 ) -> Iterator[Proposal]:
     slot = slot_of(node, argument, view)
     value = node.arguments[argument]
-    for option in _offered(message):
+    for option in offered_values(message):
         if option != value and fits(option, slot.schema):
             likeness = name_similarity(str(value), option)
             edit = set_argument(node, argument, escape_literal(option), f"the server offers {option!r}")
@@ -122,7 +122,7 @@ def _plain(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
-def _offered(message: str) -> list[str]:
+def offered_values(message: str) -> list[str]:
     """Return the values an error message lists as possible."""
     listed = re.search(
         r"(?:available|allowed|valid|expected|one of|did you mean|choose|supported)(.*)",

@@ -37,6 +37,8 @@ from server.cli.app import app
 from server.cli.model_answers import FetchedModel, ListedModels, ServingModel
 from server.demo.report import DemoReport
 from server.execution.options import MAX_FOR_EACH, MAX_SKILL_DEPTH
+from server.exploration.findings import RULES
+from server.exploration.report import ExplorationReport
 from server.models.known import KNOWN_MODELS
 from server.reports import (
     CheckReport,
@@ -116,6 +118,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "skills retire": SkillReport,
     "skills restore": SkillReport,
     "audit": AuditReport,
+    "explore": ExplorationReport,
     "skills save": SavedReport,
     "skills add-code": SavedReport,
     "export": ExportReport,
@@ -188,6 +191,11 @@ def _keys(model: type[BaseModel]) -> str:
 
 
 # Tools over MCP
+
+
+def _health() -> str:
+    rows = [(f"`{rule.id}`", rule.severity, rule.says, rule.remedy) for rule in RULES.values()]
+    return _table(("rule", "severity", "what is wrong", "what its author can do"), rows)
 
 
 def _tools() -> str:
@@ -430,6 +438,7 @@ REGIONS: dict[str, dict[str, Callable[[], str]]] = {
     "architecture.md": {"modules": _modules},
     "cli.md": {"exit-codes": _exit_codes, "json-keys": _json_keys, "commands": _command_line},
     "configuration.md": {"policy": _policy},
+    "exploring.md": {"health": _health},
     "fidelity.md": {"fidelity": _fidelity},
     "mcp.md": {"tools": _tools},
     "models.md": {"local-models": _local_models},

@@ -1,0 +1,93 @@
+"""Whether a step was needed: drop it, run the rest again, and see whether the check still passes.
+
+Only pure and read steps are dropped and run: the rest is answered from memory, so that an ablation
+makes no call that a search has not made, and never one that is not free.
+Paper: AgentEvolver has a model judge each step (§3.3). Differs: this measures it, where that is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from pydantic import JsonValue
+
+from server.attribution.labels import StepLabel
+from skills_store.workflow.edits import EditRefused, RemoveNode, apply_edit
+from skills_store.workflow.graph import data_dependencies, output_nodes
+from skills_store.workflow.model import Node, Workflow
+
+__all__ = ["StillPasses", "ablate"]
+
+StillPasses = Callable[[Workflow], Awaitable[bool | None]]
+"""Whether a workflow passes the task's check; None where it could not be told (a call is not free)."""
+
+
+async def ablate(
+    workflow: Workflow, is_free: Callable[[Node], bool], still_passes: StillPasses
+) -> tuple[StepLabel, ...]:
+    """Return the labels of the steps that could be dropped or are shown to be needed.
+
+    A step whose output is read nowhere is dropped with its `after`; one that is read cannot be taken
+    out without an edit that says what stands in, so it counts as needed when what reads it fails.
+
+    Args:
+        workflow: passed its check.
+        is_free: whether a node's call may be repeated at will.
+        still_passes: runs a workflow from memory and checks it.
+    """
+    labels: list[StepLabel] = []
+    for node in workflow.nodes:
+        if not is_free(node):
+            continue
+        without = _without(workflow, node)
+        if without is None:
+            labels.append(StepLabel(node.id, "good", "ablation", "the answer reads it"))
+            continue
+        passes = await still_passes(without)
+        if passes is None:
+            continue
+        label = "bad" if passes else "good"
+        reason = "the check passes without it" if passes else "the check fails without it"
+        labels.append(StepLabel(node.id, label, "ablation", reason))
+    return tuple(labels)
+
+
+def _without(workflow: Workflow, node: Node) -> Workflow | None:
+    """Return the workflow without a node, its readers reading what it read; None where nothing stands in."""
+    readers = [n for n, reads in data_dependencies(workflow).items() if node.id in reads]
+    if not readers and node.id not in output_nodes(workflow):
+        return _removed(workflow, node, {})
+    for stand_in in _sources(node):
+        reference = f"$nodes.{node.id}.output"
+        places = _references(workflow, reference)
+        removed = _removed(workflow, node, dict.fromkeys(places, stand_in))
+        if removed is not None:
+            return removed
+    return None
+
+
+def _removed(workflow: Workflow, node: Node, rewired: dict[str, str]) -> Workflow | None:
+    try:
+        return apply_edit(workflow, RemoveNode(node=node.id, rewired=rewired))
+    except EditRefused:
+        return None
+
+
+def _sources(node: Node) -> list[str]:
+    """Return the references that a node's own arguments are, in order."""
+    return [value for value in node.arguments.values() if isinstance(value, str) and value.startswith("$")]
+
+
+def _references(workflow: Workflow, reference: str) -> list[str]:
+    """Return every distinct whole reference into a node's output, as text."""
+    found: dict[str, None] = {}
+    waiting: list[JsonValue] = [workflow.outputs, *(node.arguments for node in workflow.nodes)]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, str) and (value == reference or value.startswith(f"{reference}#")):
+            found[value] = None
+    return list(found)

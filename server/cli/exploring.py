@@ -1,0 +1,177 @@
+"""The command that explores a server: shows what it would call, asks, explores, writes what came of it."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal, cast
+
+import click
+
+from catalog.whole_file import write_whole
+from server.bank.exploring import Exploration
+from server.cli.errors import NeedsApproval
+from server.cli.options import EXISTING, session_command
+from server.cli.render_exploring import render_exploration, render_plan
+from server.cli.session import Session
+from server.exploration.findings import Severity
+from server.exploration.health_files import render_junit, render_sarif
+from server.exploration.options import Difficulty, ExplorationOptions
+from server.exploration.profile import parse_profile, render_profile
+from server.exploration.report import ExplorationReport
+from server.exploration.tasks import render_tasks
+
+__all__ = ["explore"]
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_DEFAULTS = ExplorationOptions()
+
+
+@click.command()
+@click.argument("server")
+@click.option(
+    "--budget-calls",
+    default=_DEFAULTS.budget_calls,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Calls in all.",
+)
+@click.option(
+    "--difficulty",
+    default="3",
+    type=click.Choice(["1", "2", "3"]),
+    show_default=True,
+    help="Of the hardest tasks: 1 one call, 2 several, 3 chained.",
+)
+@click.option("--style", default="", metavar="TEXT", help="How tasks shall be worded, for a model.")
+@click.option(
+    "--tasks",
+    default=_DEFAULTS.tasks,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Tasks wanted at most.",
+)
+@click.option("--seed", default=0, show_default=True, help="Of made-up values.")
+@click.option(
+    "--rate",
+    "calls_per_second",
+    default=_DEFAULTS.calls_per_second,
+    show_default=True,
+    help="Calls per second at most.",
+)
+@click.option(
+    "--call-seconds",
+    default=_DEFAULTS.call_timeout_seconds,
+    show_default=True,
+    help="A call without an answer for so long counts as hung.",
+)
+@click.option("--profile", type=EXISTING, metavar="FILE", help="Explore what this edited profile names.")
+@click.option(
+    "--write-profile", type=_FILE, metavar="FILE", help="Write the server's profile as YAML and call nothing."
+)
+@click.option("--out", type=_FILE, metavar="FILE", help="Write the tasks there, a JSON object a line.")
+@click.option("--sarif", type=_FILE, metavar="FILE", help="Write the health report there as SARIF.")
+@click.option("--junit", type=_FILE, metavar="FILE", help="Write the health report there as JUnit XML.")
+@click.option("--learn/--no-learn", default=True, help="Whether skills are made of the tasks.")
+@click.option("--ci", is_flag=True, help="Exit with 1 on findings as bad as --fail-on; nothing is learned.")
+@click.option(
+    "--fail-on",
+    default="error",
+    type=click.Choice(["error", "warning", "note"]),
+    show_default=True,
+    help="For --ci.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@session_command
+def explore(
+    session: Session,
+    *,
+    server: str,
+    budget_calls: int,
+    difficulty: str,
+    style: str,
+    tasks: int,
+    seed: int,
+    calls_per_second: float,
+    call_seconds: float,
+    profile: Path | None,
+    write_profile: Path | None,
+    out: Path | None,
+    sarif: Path | None,
+    junit: Path | None,
+    learn: bool,
+    ci: bool,
+    fail_on: str,
+    yes: bool,
+) -> int:
+    """Explore a SERVER that nobody has tasks for: what it can do, tasks with checked solutions, its health.
+
+    Only tools that may repeat are called, in fresh processes: those that are pure or read, and all of
+    a server that a fresh process restores. It shows what it would call and asks. Skills come of the
+    tasks by the normal admission. Health findings name the call that shows them.
+
+    \b
+    Examples:
+      skillbank explore clock
+      skillbank explore clock --budget-calls 200 --out tasks.jsonl --sarif health.sarif --yes
+      skillbank explore clock --ci --fail-on warning --junit health.xml
+    """
+    try:
+        options = ExplorationOptions(
+            budget_calls=budget_calls,
+            tasks=0 if ci and out is None else tasks,
+            difficulty=cast("Difficulty", int(difficulty)),
+            style=style,
+            seed=seed,
+            calls_per_second=calls_per_second,
+            call_timeout_seconds=call_seconds,
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    only = None if profile is None else parse_profile(profile).tools()
+    asked = Exploration(server, options, only, learn=learn and not ci)
+    if write_profile is not None:
+        described = session.with_bank(lambda bank: bank.profile_server(asked))
+        write_whole(write_profile, render_profile(described).encode())
+        session.say(
+            f"wrote {write_profile}: edit it, then skillbank explore {server} --profile {write_profile}"
+        )
+        return 0
+    if not (yes or ci):
+        _ask(session, asked)
+    report = session.with_bank(lambda bank: bank.explore(asked))
+    report = _written(report, out, sarif, junit)
+    session.show(report, render_exploration)
+    return 1 if ci and report.health.reaches(cast("Severity", fail_on)) else 0
+
+
+def _ask(session: Session, asked: Exploration) -> None:
+    """Show what would be called and ask; without a person at hand only --yes lets it begin."""
+    plan = session.with_bank(lambda bank: bank.plan_exploration(asked))
+    render_plan(session.err, plan)
+    if not session.interactive:
+        raise NeedsApproval("nothing was called: look at what would be, then say --yes")
+    if not session.confirm("Explore it?"):
+        raise NeedsApproval("nothing was called")
+
+
+def _written(
+    report: ExplorationReport, out: Path | None, sarif: Path | None, junit: Path | None
+) -> ExplorationReport:
+    files: dict[str, str] = {}
+    wanted: list[tuple[Literal["tasks", "sarif", "junit"], Path | None]] = [
+        ("tasks", out),
+        ("sarif", sarif),
+        ("junit", junit),
+    ]
+    for kind, path in wanted:
+        if path is None:
+            continue
+        text = {
+            "tasks": lambda: render_tasks(report.tasks),
+            "sarif": lambda: render_sarif(report.health, version("skillbank")),
+            "junit": lambda: render_junit(report.health),
+        }[kind]()
+        write_whole(path, text.encode())
+        files[kind] = str(path)
+    return report.model_copy(update={"files": files})

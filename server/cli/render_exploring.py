@@ -1,0 +1,126 @@
+"""Draws an exploration for a person: what would be called, coverage, health, tasks, skills."""
+
+from __future__ import annotations
+
+import json
+
+from rich.console import Console
+from rich.text import Text
+
+from server.cli.render import plain, table
+from server.exploration.coverage import Coverage
+from server.exploration.findings import Finding, HealthReport
+from server.exploration.report import ExplorationPlan, ExplorationReport
+from server.exploration.tasks import ExploredTask
+
+__all__ = ["render_exploration", "render_plan"]
+
+_STYLE = {"error": "red", "warning": "yellow", "note": "dim"}
+_NAMED = 12
+_NOTES_SHOWN = 8
+
+
+def render_plan(console: Console, plan: ExplorationPlan) -> None:
+    """Draw what an exploration would do."""
+    console.print(
+        Text.assemble("Exploring ", (plan.server, "bold"), f" would start {plan.command}"), soft_wrap=True
+    )
+    console.print(
+        f"and make up to {plan.budget_calls} calls, {plan.calls_per_second:g} a second at most, in fresh"
+        f" processes (reset: {plan.reset}); tools that may be called: {len(plan.tools)}"
+    )
+    for tool in plan.tools[:_NAMED]:
+        console.print(
+            Text.assemble("  ", plain(tool.name), (f"  {tool.effect}, {tool.reason}", "dim")), soft_wrap=True
+        )
+    if len(plan.tools) > _NAMED:
+        console.print(f"  and {len(plan.tools) - _NAMED} more")
+    for name, reason in list(plan.withheld.items())[:_NAMED]:
+        console.print(Text.assemble("  never ", plain(name), (f"  {reason}", "dim")), soft_wrap=True)
+    console.print(f"model: {plan.model or 'none; all of it is deterministic'}", markup=False)
+
+
+def render_exploration(console: Console, report: ExplorationReport) -> None:
+    """Draw the answer of `explore`."""
+    _coverage(console, report.coverage)
+    _health(console, report.health)
+    if report.tasks or report.drafts:
+        _tasks(console, report)
+    if report.skills:
+        drawn = table("skill", "state", "task")
+        for skill in report.skills:
+            drawn.add_row(plain(skill.name), skill.state, skill.task)
+        console.print(drawn)
+    ended = f"; it ended early: {report.stopped}" if report.stopped else ""
+    console.print(
+        f"{report.calls} of {report.budget_calls} calls, {report.seconds:.0f} s{ended}",
+        markup=False,
+        soft_wrap=True,
+    )
+    if report.model_problem:
+        console.print(plain(f"no model took part: {report.model_problem}"), soft_wrap=True)
+    for kind, path in report.files.items():
+        console.print(plain(f"{kind}: {path}"), soft_wrap=True)
+
+
+def _coverage(console: Console, found: Coverage) -> None:
+    drawn = table("covered", "of", "what")
+    drawn.add_row(str(found.called), str(found.tools), "tools called")
+    drawn.add_row(str(found.succeeded), str(found.tools), "tools that succeeded")
+    drawn.add_row(str(found.joined), str(found.pairs), "pairs of tools, one reading the other's answer")
+    drawn.add_row(str(found.enum_values_tried), str(found.enum_values), "enumerated values")
+    console.print(drawn)
+    if found.withheld:
+        console.print(f"{found.withheld} tools were never called: what they do may not be repeated")
+    if found.errors:
+        counted = ", ".join(f"{name} {count}" for name, count in found.errors.items())
+        console.print(f"failed calls: {counted}", markup=False)
+
+
+def _health(console: Console, health: HealthReport) -> None:
+    counts = ", ".join(
+        f"{health.count(severity)} {severity}s"
+        for severity in ("error", "warning", "note")
+        if health.count(severity)
+    )
+    console.print(
+        Text.assemble(("Health of ", "bold"), (health.server, "bold"), f": {counts or 'nothing found'}")
+    )
+    notes = 0
+    for finding in health.findings:
+        notes += finding.severity == "note"
+        if notes <= _NOTES_SHOWN:
+            _finding(console, finding)
+    if notes > _NOTES_SHOWN:
+        console.print(f"  and {notes - _NOTES_SHOWN} more notes (--json has all)", style="dim")
+
+
+def _finding(console: Console, finding: Finding) -> None:
+    times = f" ({finding.count} times)" if finding.count > 1 else ""
+    console.print(
+        Text.assemble(
+            "  ",
+            (finding.severity, _STYLE[finding.severity]),
+            f"  {finding.rule}  ",
+            plain(finding.tool or "the server"),
+            plain(f": {finding.message}{times}"),
+        ),
+        soft_wrap=True,
+    )
+    if finding.call is not None and finding.severity != "note":
+        arguments = json.dumps(finding.call.arguments, ensure_ascii=False)
+        console.print(Text.assemble("      called with ", plain(arguments)), style="dim", soft_wrap=True)
+
+
+def _tasks(console: Console, report: ExplorationReport) -> None:
+    console.print(Text(f"{len(report.tasks)} tasks of {report.drafts} drafts", "bold"))
+    for task in report.tasks:
+        _task(console, task)
+    for reason, count in report.dropped.items():
+        console.print(plain(f"  dropped {count}: {reason}"), style="dim", soft_wrap=True)
+
+
+def _task(console: Console, task: ExploredTask) -> None:
+    console.print(Text.assemble("  ", (f"{task.id} ", "dim"), plain(task.task)), soft_wrap=True)
+    checks = "; ".join(task.assertions) or "by a judge only: its answers are volatile"
+    console.print(Text.assemble("      ", plain(checks)), style="dim", soft_wrap=True)

@@ -1,0 +1,167 @@
+"""What is wrong with a server as it answers: from the calls of an exploration to findings."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from catalog.result import CallSuccess, FailureKind
+from catalog.schema import types
+from catalog.size import rough_size
+from server.evolution.run_faults import offered_values
+from server.exploration.findings import RULES, Finding, shown_call
+from server.exploration.observation import Observation
+from server.exploration.values import argument_schemas
+
+__all__ = ["call_findings"]
+
+_SLOW_SECONDS: Final = 5.0
+_LARGE_BYTES: Final = 100_000
+_TRACE: Final = re.compile(
+    r"Traceback \(most recent call last\)|\n\s+at \S+ \(.+:\d+:\d+\)|(?:/[\w.-]+){3,}\.(?:py|js|ts)\b",
+    re.MULTILINE,
+)
+_PYTHON: Final = re.compile(r"^\s*(?:\[\s*[\[({]|\{\s*'|\[\s*'|\()")
+
+
+def call_findings(observations: Sequence[Observation]) -> list[Finding]:
+    """Return what the calls show, one finding for each call that shows something."""
+    found = [finding for observation in observations for finding in _of_call(observation)]
+    by_tool: dict[str, list[Observation]] = defaultdict(list)
+    for observation in observations:
+        by_tool[observation.probe.tool.id.tool].append(observation)
+    for calls in by_tool.values():
+        found.extend(_of_tool(calls))
+    return found
+
+
+def _of_call(call: Observation) -> Iterator[Finding]:
+    failure, probe = call.failure, call.probe
+    if failure is not None:
+        yield from _of_failure(call)
+    elif probe.breaks_schema:
+        yield _accepted(call)
+    if call.outcome.seconds > _SLOW_SECONDS and (failure is None or failure.kind is not FailureKind.TIMEOUT):
+        yield _finding("slow", call, f"it took {call.outcome.seconds:.1f} s")
+    if call.succeeded:
+        yield from _of_answer(call)
+
+
+def _of_failure(call: Observation) -> Iterator[Finding]:
+    failure = call.failure
+    if failure is None:
+        return
+    match failure.kind:
+        case FailureKind.TIMEOUT:
+            yield _finding("hang", call, f"no answer within {failure.seconds:.0f} s")
+        case FailureKind.SERVER_UNAVAILABLE:
+            yield _finding("crash", call, f"the server went away: {failure.message[:200]}")
+        case FailureKind.DISGUISED_ERROR:
+            yield _finding("disguised-error", call, f"a success that says: {failure.message[:200]}")
+        case FailureKind.OUTPUT_SCHEMA_MISMATCH:
+            yield _finding("output-schema-mismatch", call, failure.message[:300])
+        case _:
+            yield from _of_refusal(call)
+    if _TRACE.search(failure.message):
+        yield _finding("leaks-internals", call, "its error shows a stack trace or a path")
+
+
+def _of_refusal(call: Observation) -> Iterator[Finding]:
+    failure, probe = call.failure, call.probe
+    if failure is None or probe.breaks_schema:
+        return
+    offered = offered_values(failure.message)
+    argument = probe.about or _text_argument(call)
+    if len(offered) > 1 and argument and not _enumerates(call, argument):
+        shown = ", ".join(map(repr, offered[:6]))
+        yield _finding(
+            "undeclared-values", call, f"argument {argument!r} takes only some values: {shown}", argument
+        )
+    elif failure.kind is FailureKind.INVALID_ARGUMENT:
+        yield _finding(
+            "schema-too-wide", call, f"a valid call is refused: {failure.message[:200]}", probe.about
+        )
+
+
+def _text_argument(call: Observation) -> str:
+    message = call.failure.message.lower() if call.failure is not None else ""
+    texts = [name for name, value in call.probe.arguments.items() if isinstance(value, str)]
+    named = [n for n in texts if n.lower() in message or str(call.probe.arguments[n]).lower() in message]
+    return next(iter(named or (texts if len(texts) == 1 else [])), "")
+
+
+def _enumerates(call: Observation, argument: str) -> bool:
+    schema = argument_schemas(call.probe.tool).get(argument, {})
+    return "enum" in schema or "const" in schema or not types(schema) & {"string", "array"}
+
+
+def _accepted(call: Observation) -> Finding:
+    kind, about = call.probe.kind, call.probe.about
+    if kind == "unknown_argument":
+        return _finding("unknown-argument-ignored", call, "an argument that is not declared is ignored")
+    said = {
+        "missing_argument": f"required argument {about!r} may be left out",
+        "wrong_type": f"argument {about!r} takes a value of another type",
+        "outside_enum": f"argument {about!r} takes a value that is not enumerated",
+        "outside_bounds": f"argument {about!r} takes a value outside of its bounds",
+    }
+    return _finding("invalid-accepted", call, said[kind], about)
+
+
+def _of_answer(call: Observation) -> Iterator[Finding]:
+    outcome = call.outcome
+    if not isinstance(outcome, CallSuccess):
+        return
+    size = outcome.large_bytes or rough_size(outcome.output)
+    if size > _LARGE_BYTES:
+        yield _finding("large-answer", call, f"an answer of {size // 1000} kB")
+    text = outcome.output.get("text") if isinstance(outcome.output, dict) else None
+    if isinstance(text, str) and _PYTHON.match(text) and _is_python(text):
+        yield _finding("unreadable-text", call, "data is answered as a Python literal, not as JSON")
+    if outcome.has_structured and call.probe.tool.output_schema is None:
+        yield _finding("no-output-schema", call, "it answers with structured content and declares no schema")
+
+
+def _is_python(text: str) -> bool:
+    try:
+        return isinstance(ast.literal_eval(text), list | dict | tuple | set)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
+
+
+def _of_tool(calls: list[Observation]) -> Iterator[Finding]:
+    valid = [call for call in calls if not call.probe.breaks_schema]
+    if valid and not any(call.succeeded for call in valid):
+        failed = valid[-1].failure
+        said = failed.message[:200] if failed is not None else ""
+        yield _finding("always-fails", valid[-1], f"{len(valid)} valid calls failed, the last: {said}")
+    for one, two in _equal_pairs(valid):
+        hints = one.probe.tool.annotations
+        if hints.idempotent and hints.read_only:
+            yield _finding("contradicts-annotation", two, "an equal call gives another answer than before")
+        else:
+            yield _finding("volatile", two, "an equal call gives another answer than before")
+
+
+def _equal_pairs(calls: list[Observation]) -> Iterator[tuple[Observation, Observation]]:
+    first: dict[str, Observation] = {}
+    for call in calls:
+        known = first.setdefault(call.probe.key, call)
+        if known is not call and known.succeeded and call.succeeded and known.output != call.output:
+            yield known, call
+
+
+def _finding(rule: str, call: Observation, message: str, argument: str | None = None) -> Finding:
+    known = RULES[rule]
+    return Finding(
+        rule=rule,
+        severity=known.severity,
+        tool=call.probe.tool.id.tool,
+        argument=argument or None,
+        message=message,
+        call=shown_call(call),
+        remedy=known.remedy,
+    )

@@ -1,0 +1,193 @@
+"""From a chain of calls to a workflow with inputs and checkable outputs: the draft of a task.
+
+Paper: AgentEvolver (summarising trajectories into tasks; facts §4.2). Differs: the solution is the
+chain itself as a typed workflow, and the check is derived from what it answered.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from catalog.tools import JsonSchema
+from server.exploration.chains import Chain
+from server.exploration.observation import Observation
+from server.exploration.values import argument_schemas
+from server.planning.leaves import Leaf, leaves_of_value
+from server.planning.likeness import GENERIC_KEYS
+from skills_store.workflow.model import Node, Workflow
+from skills_store.workflow.references import Reference, escape_literal
+
+__all__ = ["Draft", "distil", "value_assertions"]
+
+_MOST_OUTPUTS = 3
+_LONGEST_TEXT = 300
+_LONGEST_LIST = 20
+_MOST_INPUTS = 8
+_VERDICTS = frozenset({"success", "ok", "status", "valid", "message", "error", "errors"})
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A chain as a workflow, with the values it was run on. Not checked yet."""
+
+    chain: Chain
+    workflow: Workflow
+    inputs: dict[str, JsonValue]
+    slots: Mapping[str, tuple[str, str]]
+    """By input: the tool and argument that it feeds first."""
+
+
+@dataclass
+class _Lifting:
+    """The inputs of a draft while its nodes are written."""
+
+    schemas: dict[str, JsonSchema] = field(default_factory=dict[str, JsonSchema])
+    values: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    slots: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+
+    def reference(self, tool: str, argument: str, value: JsonValue, schema: JsonSchema) -> str:
+        """Return the reference to the input that carries a value, equal ones of one name shared."""
+        name = _slug(argument)
+        for number in range(1, 100):
+            wanted = name if number == 1 else f"{name}_{number}"
+            if wanted not in self.values:
+                self.values[wanted], self.slots[wanted] = value, (tool, argument)
+                self.schemas[wanted] = {k: v for k, v in schema.items() if k not in ("title", "default")}
+                return str(Reference("inputs", wanted))
+            if self.values[wanted] == value and type(self.values[wanted]) is type(value):
+                return str(Reference("inputs", wanted))
+        raise OverflowError(f"more than a hundred inputs are called {name}")
+
+
+def distil(chain: Chain, *, all_outputs: bool = False) -> Draft | None:
+    """Return the draft of a chain, None where nothing it answered could be checked.
+
+    Args:
+        chain: successful calls.
+        all_outputs: whether the answers of calls that nobody reads are outputs too, not the last one's only.
+    """
+    ids = _node_ids(chain)
+    lifting = _Lifting()
+    nodes = tuple(_node(step, ids, lifting, previous) for step, previous in _with_previous(chain, ids))
+    read = {origin.observation for step in chain.steps for origin in step.probe.origins.values()}
+    ends = [step for step in chain.steps if step.number not in read] if all_outputs else [chain.last]
+    outputs = _outputs(ends, ids, lifting.values)
+    if not outputs or not lifting.values or len(lifting.values) > _MOST_INPUTS:
+        return None
+    workflow = Workflow(
+        name=_slug("_".join(dict.fromkeys(chain.tools)))[:60].strip("_"),
+        inputs={"type": "object", "properties": dict(lifting.schemas), "required": list(lifting.schemas)},
+        nodes=nodes,
+        outputs=outputs,
+    )
+    return Draft(chain, workflow, lifting.values, lifting.slots)
+
+
+def _with_previous(chain: Chain, ids: Mapping[int, str]) -> list[tuple[Observation, str | None]]:
+    """Return each step with the node it must come after without reading it: the one before it."""
+    before = [None, *(ids[step.number] for step in chain.steps[:-1])]
+    return list(zip(chain.steps, before, strict=True))
+
+
+def _node(step: Observation, ids: Mapping[int, str], lifting: _Lifting, previous: str | None) -> Node:
+    tool, origins = step.probe.tool, step.probe.origins
+    schemas = argument_schemas(tool)
+    arguments: dict[str, JsonValue] = {}
+    for name, value in step.probe.arguments.items():
+        if name in origins:
+            origin = origins[name]
+            arguments[name] = str(Reference("nodes", ids[origin.observation], origin.pointer))
+        elif _may_vary(value):
+            arguments[name] = lifting.reference(tool.id.tool, name, value, schemas.get(name, {}))
+        else:
+            arguments[name] = escape_literal(value) if isinstance(value, str) else value
+    reads = {ids[origin.observation] for origin in origins.values()}
+    after = (previous,) if previous is not None and previous not in reads else ()
+    return Node(id=ids[step.number], tool=tool.id, arguments=arguments, after=after)
+
+
+def _may_vary(value: JsonValue) -> bool:
+    """Return whether a value is plain enough to be said in a task."""
+    if isinstance(value, str):
+        return bool(value.strip()) and len(value) <= _LONGEST_TEXT
+    if isinstance(value, list):
+        return 0 < len(value) <= 8 and all(isinstance(part, int | float | str) for part in value)
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _outputs(
+    ends: list[Observation], ids: Mapping[int, str], inputs: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
+    found: dict[str, JsonValue] = {}
+    for end in ends:
+        echoed = [*inputs.values(), *end.probe.arguments.values()]
+        leaves = [leaf for leaf in leaves_of_value(end.output) if _is_checkable(leaf, echoed)]
+        if not any(_is_telling(leaf) for leaf in leaves):
+            return {}
+        leaves.sort(key=_interest)
+        for leaf in leaves[: _MOST_OUTPUTS if len(ends) == 1 else 1]:
+            name = _slug(leaf.key) or "result"
+            wanted = name if name not in found else f"{name}_{len(found) + 1}"
+            found[wanted] = str(Reference("nodes", ids[end.number], leaf.pointer))
+    return found
+
+
+def _is_telling(leaf: Leaf) -> bool:
+    """Return whether a place says more than that the call went well."""
+    return leaf.key.lower() not in _VERDICTS
+
+
+def _interest(leaf: Leaf) -> tuple[bool, bool, int]:
+    """Return what orders places of an answer: results first, verdicts about the call itself last."""
+    return not _is_telling(leaf), leaf.key.lower() not in GENERIC_KEYS, leaf.pointer.count("/")
+
+
+def _is_checkable(leaf: Leaf, echoed: list[JsonValue]) -> bool:
+    value = leaf.value
+    if value in echoed and not isinstance(value, bool):
+        return False
+    match value:
+        case bool() | int() | float():
+            return True
+        case str():
+            return 0 < len(value) <= _LONGEST_TEXT
+        case list():
+            return 0 < len(value) <= _LONGEST_LIST and not any(
+                isinstance(part, dict | list) for part in value
+            )
+        case _:
+            return False
+
+
+def value_assertions(outputs: Mapping[str, JsonValue]) -> tuple[str, ...]:
+    """Return assertions that hold of exactly these outputs, decimals up to a millionth."""
+    return tuple(_assertion(name, value) for name, value in outputs.items())
+
+
+def _assertion(name: str, value: JsonValue) -> str:
+    if isinstance(value, float):
+        tolerance = max(abs(value) * 1e-6, 1e-9)
+        return f"approx(output.{name}, `{json.dumps(value)}`, `{tolerance:.3g}`)"
+    literal = json.dumps(value, ensure_ascii=False).replace("`", "\\`")
+    return f"output.{name} == `{literal}`"
+
+
+def _node_ids(chain: Chain) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for step in chain.steps:
+        name = _slug(step.probe.tool.id.tool)[:50] or "step"
+        name = name if name[0].isalpha() else f"step_{name}"
+        wanted = name if name not in found.values() else f"{name}_{len(found) + 1}"
+        found[step.number] = wanted
+    return found
+
+
+def _slug(text: str) -> str:
+    parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text)
+    slug = re.sub(r"[^a-z0-9]+", "_", parts.lower()).strip("_")
+    return f"n_{slug}" if slug[:1].isdigit() else slug

@@ -1,0 +1,231 @@
+"""One exploration from scope to tasks: breadth, details, depth, distilling, feasibility, health.
+
+Paper: AgentEvolver (self-questioning; §3.1, facts §4.2). Differs: deterministic without a model;
+every part is bounded by one budget of calls, of which a share is kept for checking tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from catalog.tools import Tool
+from server.backends.errors import BackendError
+from server.curation.replaying import Replayer
+from server.execution.run import Run
+from server.exploration.breadth import explore_breadth, first_successes, probe_details
+from server.exploration.call_health import call_findings
+from server.exploration.chains import Chain, chain_of
+from server.exploration.coverage import Coverage, measure_coverage
+from server.exploration.depth import DepthSearch
+from server.exploration.distilling import Draft, distil
+from server.exploration.duplicates import is_near_duplicate
+from server.exploration.feasibility import Feasibility
+from server.exploration.findings import HealthReport, by_severity
+from server.exploration.listing_health import listing_findings
+from server.exploration.observation import Observation
+from server.exploration.options import ExplorationOptions
+from server.exploration.proposing import propose_calls
+from server.exploration.session import BudgetSpent, ExplorationSession
+from server.exploration.tasks import ExploredTask
+from server.exploration.values import KnownValues
+from server.exploration.wording import reword
+from server.planning.conversation import MeteredBackend, converse
+from server.planning.literals import wording
+
+__all__ = ["Explored", "Explorer", "Solved"]
+
+_FOR_EXPLORING: Final = 0.6
+"""Share of the budget for calls of the exploration itself; the rest checks tasks."""
+_FOR_BREADTH: Final = 0.7
+"""Of that, for breadth and details where depth still has something to join."""
+_SLOWEST: Final = 5
+
+Said = Callable[[str, int], None]
+"""Told what is being done, and how many calls were made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """A kept task with the runs that proved it: on its own inputs first, then on held-out ones."""
+
+    task: ExploredTask
+    runs: tuple[Run, ...]
+
+
+@dataclass
+class Explored:
+    """What an exploration came to."""
+
+    coverage: Coverage
+    health: HealthReport
+    solved: list[Solved]
+    drafts: int
+    dropped: Mapping[str, int]
+    """Drafts that became no task, by reason."""
+    calls: int
+    stopped: str | None
+    """Why it ended early, None where it came to its end."""
+    model: str | None = None
+    model_problem: str | None = None
+
+
+@dataclass
+class Explorer:
+    """Explores one server. `problems` and `quarantined` are what its listing showed."""
+
+    session: ExplorationSession
+    replayer: Replayer
+    options: ExplorationOptions
+    problems: Sequence[str] = ()
+    quarantined: Mapping[str, str] = field(default_factory=dict[str, str])
+    model: MeteredBackend | None = None
+    say: Said = lambda message, calls: None  # noqa: ARG005
+    known: KnownValues = field(default_factory=KnownValues)
+    _model_problem: str | None = None
+
+    async def explore(self) -> Explored:
+        """Explore until there is nothing left to try or the budget ends; never raises for the server."""
+        depth = DepthSearch(self.session, self.known)
+        stopped = await self._until_spent(lambda: self._look_around(depth))
+        drafts = list(self._drafts())
+        solved: list[Solved] = []
+        dropped: dict[str, int] = {}
+        if self.options.tasks:
+            spent = await self._until_spent(lambda: self._solve(drafts, solved, dropped))
+            stopped = stopped or spent
+        return Explored(
+            coverage=measure_coverage(self.session.scope, self.session.observations, depth.joined),
+            health=self._health(),
+            solved=solved,
+            drafts=len(drafts),
+            dropped=dropped,
+            calls=self.session.spent,
+            stopped=stopped,
+            model=self.model.name if self.model is not None else None,
+            model_problem=self._model_problem,
+        )
+
+    async def _until_spent(self, work: Callable[[], Awaitable[None]]) -> str | None:
+        try:
+            await work()
+        except BudgetSpent as spent:
+            return spent.reason
+        return None
+
+    async def _look_around(self, depth: DepthSearch) -> None:
+        allowed = int(self.options.budget_calls * (_FOR_EXPLORING if self.options.tasks else 1.0))
+        with self.session.limited(allowed):
+            self.say("breadth: every tool once", self.session.spent)
+            await explore_breadth(self.session, self.known)
+        with self.session.limited(int(allowed * _FOR_BREADTH)):
+            self.say("details: enum values, boundaries, wrong arguments", self.session.spent)
+            await probe_details(self.session, self.known)
+        with self.session.limited(allowed):
+            await self._proposed()
+            self.say("depth: answers into arguments", self.session.spent)
+            await depth.run(allowed)
+
+    async def _proposed(self) -> None:
+        """Make the calls that a model proposes, where there is one."""
+        if self.model is None:
+            return
+        tools = self.session.scope.allowed
+        try:
+            probes = await converse(
+                self.model, propose_calls(tools, self.session.observations, self.options.seed)
+            )
+        except BackendError as error:
+            self._model_problem = str(error)
+            return
+        for probe in probes:
+            observation = await self.session.call(probe)
+            if observation.succeeded:
+                self.known.learn_success(probe.arguments, observation.output)
+
+    def _drafts(self) -> Iterator[Draft]:
+        """Yield drafts, the hardest that are wanted first, near-duplicates left out."""
+        kept: list[tuple[str, tuple[str, ...]]] = []
+        seen: set[tuple[str, ...]] = set()
+        for chain, all_outputs in self._chains():
+            draft = distil(chain, all_outputs=all_outputs)
+            if draft is None or (chain.tools in seen and chain.links == 0):
+                continue
+            text = wording(" ".join(step.probe.tool.description[:120] for step in chain.steps))
+            if is_near_duplicate(text, chain.tools, kept):
+                continue
+            seen.add(chain.tools)
+            kept.append((text, chain.tools))
+            yield draft
+
+    def _chains(self) -> Iterator[tuple[Chain, bool]]:
+        observations = {o.number: o for o in self.session.observations}
+        good = [o for o in self.session.observations if o.succeeded and not o.probe.breaks_schema]
+        chained = [chain_of(o, observations) for o in good if o.probe.origins]
+        singles = first_successes(self.session.observations)
+        if self.options.difficulty == 3:
+            ordered = sorted(chained, key=lambda chain: (len(chain.steps), chain.last.number))
+            yield from ((chain, False) for chain in _alternating(ordered, singles, observations))
+        if self.options.difficulty >= 2:
+            for one, two in zip(singles[::2], singles[1::2], strict=False):
+                if one.session == two.session or self.session.scope.is_stateless:
+                    yield chain_of(two, observations, (one.number,)), True
+        yield from ((chain_of(single, observations), False) for single in singles)
+
+    async def _solve(self, drafts: Sequence[Draft], solved: list[Solved], dropped: dict[str, int]) -> None:
+        checking = Feasibility(self.replayer, self.session, self.known)
+        for draft in drafts:
+            if len(solved) >= self.options.tasks:
+                return
+            name = f"{self.session.scope.server}-{len(solved) + 1:02d}"
+            self.say(f"checking a task of {' then '.join(draft.chain.tools)}", self.session.spent)
+            checked = await checking.check(draft, name)
+            if checked.task is None:
+                reason = checked.reason.split(":")[0]
+                dropped[reason] = dropped.get(reason, 0) + 1
+                continue
+            solved.append(Solved(await self._reworded(checked.task), checked.runs))
+
+    async def _reworded(self, task: ExploredTask) -> ExploredTask:
+        """Return the task in a model's words, where there is one that keeps every value."""
+        if self.model is None or self._model_problem is not None:
+            return task
+        try:
+            said = await converse(self.model, reword(task.task, task.inputs, self.options.style))
+        except BackendError as error:
+            self._model_problem = str(error)
+            return task
+        return task if said is None else task.model_copy(update={"task": said, "worded_by": "model"})
+
+    def _health(self) -> HealthReport:
+        observations, scope = self.session.observations, self.session.scope
+        listed = listing_findings(self._listed_tools(), self.problems, self.quarantined)
+        slowest: dict[str, float] = {}
+        for observation in observations:
+            name = observation.probe.tool.id.tool
+            slowest[name] = round(max(slowest.get(name, 0.0), observation.outcome.seconds), 3)
+        ranked = sorted(slowest.items(), key=lambda entry: -entry[1])[:_SLOWEST]
+        return HealthReport(
+            server=scope.server,
+            findings=by_severity([*listed, *call_findings(observations)]),
+            tools=len(scope.allowed) + len(scope.withheld),
+            called=len({o.probe.tool.id.tool for o in observations}),
+            calls=len(observations),
+            crashes=self.session.lost,
+            slowest=dict(ranked),
+        )
+
+    def _listed_tools(self) -> list[Tool]:
+        return list(self.replayer.snapshot.of_server(self.session.scope.server))
+
+
+def _alternating(
+    chained: Sequence[Chain], singles: Sequence[Observation], observations: Mapping[int, Observation]
+) -> Iterator[Chain]:
+    """Yield chains and, after every second of them, a single call: chains of two steps come first."""
+    alone = iter(singles)
+    for place, chain in enumerate(chained, 1):
+        yield chain
+        if place % 2 == 0 and (single := next(alone, None)) is not None:
+            yield chain_of(single, observations)

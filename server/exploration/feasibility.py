@@ -1,0 +1,178 @@
+"""Whether a draft is a task: its reference runs twice in fresh processes and gives the same answers.
+
+Paper: AgentEvolver (feasibility filter; facts §4.2). Differs: no model judges a trajectory; the
+reference is executed, volatile places are left out of the check, and at least one other instance
+has to answer otherwise, since a check that always holds says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from server.curation.differences import differences, is_moment
+from server.curation.replaying import Replayer
+from server.execution.run import Run
+from server.exploration.distilling import Draft, value_assertions
+from server.exploration.session import ExplorationSession
+from server.exploration.tasks import ExploredTask, HeldOutInstance
+from server.exploration.values import KnownValues
+from server.exploration.wording import word_task
+from skills_store.workflow.check import check_workflow
+from skills_store.workflow.model import Workflow, json_pointer
+
+__all__ = ["Checked", "Feasibility"]
+
+_HELD_OUT = 2
+_TRIES = 4
+"""Other values that are tried for held-out instances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A draft after it was run. `task` is None where it was dropped; `reason` says why."""
+
+    task: ExploredTask | None
+    reason: str = ""
+    runs: tuple[Run, ...] = ()
+    """The equal runs of the reference, on the task's own inputs and then on each held-out one."""
+
+
+@dataclass(frozen=True)
+class Feasibility:
+    """Runs drafts in fresh processes, within the budget of an exploration."""
+
+    replayer: Replayer
+    session: ExplorationSession
+    known: KnownValues
+
+    async def check(self, draft: Draft, name: str) -> Checked:
+        """Return the task of a draft, or why there is none.
+
+        Raises:
+            BudgetSpent: the budget has no more calls for it.
+        """
+        faults = check_workflow(draft.workflow, self.replayer.snapshot)
+        if faults:
+            return Checked(None, f"not well-formed: {faults[0].message}")
+        pair = await self._twice(draft.workflow, draft.inputs)
+        if isinstance(pair, str):
+            return Checked(None, pair)
+        first, volatile = pair
+        workflow = _without(draft.workflow, volatile)
+        if not workflow.outputs:
+            return Checked(_judged(draft, first, name), "its answers differ between equal runs", (first,))
+        answer = {name: value for name, value in (first.result or {}).items() if name in workflow.outputs}
+        held, runs, discriminates = await self._held_out(draft, workflow, answer)
+        if draft.inputs and not discriminates:
+            return Checked(None, "every other instance gives the same answer, so the check says nothing")
+        task = ExploredTask(
+            id=name,
+            task=word_task(_having(draft, workflow), draft.inputs),
+            servers=(draft.chain.last.probe.tool.id.server,),
+            inputs=draft.inputs,
+            workflow=workflow.to_json(),
+            assertions=value_assertions(answer),
+            answer=answer,
+            volatile=tuple(sorted(volatile)),
+            held_out=tuple(held),
+            difficulty=3 if draft.chain.links else 2 if len(workflow.nodes) > 1 else 1,
+            solvers=draft.chain.tools,
+        )
+        return Checked(task, runs=(first, *runs))
+
+    async def _twice(self, workflow: Workflow, inputs: Mapping[str, JsonValue]) -> tuple[Run, set[str]] | str:
+        """Return the run and the outputs that are volatile, or why the reference is not feasible."""
+        runs: list[Run] = []
+        for _ in range(2):
+            self.session.take(len(workflow.nodes))
+            run = await self.replayer.run_workflow(workflow, inputs)
+            if run.faults or run.result is None:
+                message = run.faults[0].message if run.faults else "no outputs"
+                return f"its reference fails in a fresh process: {message}"
+            runs.append(run)
+        one, two = (dict(run.result or {}) for run in runs)
+        places = differences(one, two)
+        moments = {json_pointer(name) for name, value in one.items() if is_moment(value)}
+        return runs[0], {*(place for place in places if place), *moments}
+
+    async def _held_out(
+        self, draft: Draft, workflow: Workflow, answer: Mapping[str, JsonValue]
+    ) -> tuple[list[HeldOutInstance], list[Run], bool]:
+        found: list[HeldOutInstance] = []
+        runs: list[Run] = []
+        discriminates = False
+        for inputs in self._other_inputs(draft):
+            if len(found) >= _HELD_OUT or self.session.left < len(workflow.nodes):
+                break
+            self.session.take(len(workflow.nodes))
+            run = await self.replayer.run_workflow(workflow, inputs)
+            if run.faults or run.result is None:
+                continue
+            result = dict(run.result)
+            if result == answer and (discriminates or len(found) + 1 >= _HELD_OUT):
+                continue
+            discriminates |= result != answer
+            text = word_task(_having(draft, workflow), inputs)
+            found.append(HeldOutInstance(task=text, inputs=inputs, assertions=value_assertions(result)))
+            runs.append(run)
+        return found, runs, discriminates
+
+    def _other_inputs(self, draft: Draft) -> list[dict[str, JsonValue]]:
+        """Return other values for a draft's inputs: all at once as far as there are some."""
+        tools = {step.probe.tool.id.tool: step.probe.tool for step in draft.chain.steps}
+        options: dict[str, list[JsonValue]] = {}
+        for name, value in draft.inputs.items():
+            tool, argument = draft.slots[name]
+            known = self.known.candidates(tools[tool], argument)
+            options[name] = [v for v in [*known, *_near(value)] if v != value and type(v) is type(value)]
+        instances: list[dict[str, JsonValue]] = []
+        for turn in range(_TRIES):
+            chosen = {
+                name: others[turn % len(others)] if (others := options[name]) else value
+                for name, value in draft.inputs.items()
+            }
+            one = list(draft.inputs)[turn % len(draft.inputs)] if draft.inputs else None
+            alone = {**draft.inputs, one: chosen[one]} if one is not None else chosen
+            instances.extend(i for i in (chosen, alone) if i != draft.inputs and i not in instances)
+        return instances[:_TRIES]
+
+
+def _near(value: JsonValue) -> list[JsonValue]:
+    """Return values like a number, which need no knowledge of the tool."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return []
+    return [value + 1, value * 2 + 3] if isinstance(value, int) else [value + 1.5, value * 2.25]
+
+
+def _without(workflow: Workflow, volatile: set[str]) -> Workflow:
+    """Return the workflow without the outputs that differ between equal runs."""
+    kept = {
+        name: value
+        for name, value in workflow.outputs.items()
+        if not any(
+            place == json_pointer(name) or place.startswith(f"{json_pointer(name)}/") for place in volatile
+        )
+    }
+    return workflow.model_copy(update={"outputs": kept})
+
+
+def _having(draft: Draft, workflow: Workflow) -> Draft:
+    return Draft(draft.chain, workflow, draft.inputs, draft.slots)
+
+
+def _judged(draft: Draft, run: Run, name: str) -> ExploredTask:
+    """Return the task that only a judge with the reference answer can tell."""
+    return ExploredTask(
+        id=name,
+        task=word_task(draft, draft.inputs),
+        servers=(draft.chain.last.probe.tool.id.server,),
+        inputs=draft.inputs,
+        workflow=draft.workflow.to_json(),
+        check="judge",
+        answer=dict(run.result or {}),
+        difficulty=3 if draft.chain.links else 1,
+        solvers=draft.chain.tools,
+    )

@@ -1,0 +1,203 @@
+"""Findings about a tool server: what is wrong, how bad it is, and the call that shows it. Values only."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from catalog.plain_text import plain_text
+from server.exploration.observation import Observation
+
+__all__ = ["RULES", "Finding", "HealthReport", "Rule", "Severity", "ShownCall", "by_severity", "shown_call"]
+
+Severity = Literal["error", "warning", "note"]
+_ORDER: tuple[Severity, ...] = ("error", "warning", "note")
+_SHOWN = 600
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Rule(_Record):
+    """One kind of finding."""
+
+    id: str
+    severity: Severity
+    says: str
+    """What is wrong wherever it is found."""
+    remedy: str
+    """What the author of the server can do."""
+
+
+def _rule(rule: str, severity: Severity, says: str, remedy: str) -> Rule:
+    return Rule(id=rule, severity=severity, says=says, remedy=remedy)
+
+
+RULES: dict[str, Rule] = {
+    rule.id: rule
+    for rule in (
+        _rule("crash", "error", "the process ends during a call", "catch the error and answer with isError"),
+        _rule("hang", "error", "a call gets no answer in time", "bound the work, report progress, answer"),
+        _rule(
+            "output-schema-mismatch",
+            "error",
+            "an answer does not fit the output schema that the tool declares",
+            "correct the output schema or the answer: strict clients refuse it",
+        ),
+        _rule(
+            "always-fails",
+            "error",
+            "no valid call of the tool succeeded",
+            "say in schema and description what a call needs, with an example that works",
+        ),
+        _rule(
+            "disguised-error",
+            "error",
+            "a failure is told as a success (isError is not set)",
+            "set isError on results that report a failure",
+        ),
+        _rule(
+            "quarantined",
+            "error",
+            "the definition of the tool cannot be used",
+            "correct the listed definition",
+        ),
+        _rule("protocol", "warning", "what the server sends departs from the protocol", "see the detail"),
+        _rule(
+            "undeclared-values",
+            "warning",
+            "an argument takes only certain values, and its schema does not say which",
+            "declare them as an enum in the schema",
+        ),
+        _rule(
+            "schema-too-wide",
+            "warning",
+            "the server refuses as invalid what its own schema allows",
+            "declare the bound or pattern in the schema",
+        ),
+        _rule(
+            "invalid-accepted",
+            "warning",
+            "a call that the schema forbids is answered as if it were right",
+            "check arguments against the schema before using them",
+        ),
+        _rule(
+            "leaks-internals",
+            "warning",
+            "an error shows a stack trace or a path of the server's machine",
+            "answer with a message for the caller and log the trace",
+        ),
+        _rule("slow", "warning", "a call takes long", "bound or speed up the work, or report progress"),
+        _rule(
+            "contradicts-annotation",
+            "warning",
+            "the tool says it is idempotent or closed, and equal calls differ",
+            "correct the annotation, or make equal calls answer equally",
+        ),
+        _rule("no-description", "warning", "the tool does not say what it does", "write a description"),
+        _rule(
+            "strict-hosts",
+            "warning",
+            "strict hosts refuse the definition of the tool",
+            "keep to the portable dialect: object at the top, no top-level unions, arrays with items",
+        ),
+        _rule("untyped-argument", "note", "an argument has no type", "give its schema a type"),
+        _rule("no-annotations", "note", "the tool does not say whether it only reads", "set readOnlyHint"),
+        _rule(
+            "no-output-schema", "note", "structured answers have no declared schema", "declare outputSchema"
+        ),
+        _rule("long-description", "note", "the description fills a model's context", "shorten it"),
+        _rule(
+            "unreadable-text",
+            "note",
+            "data is answered as text in a form that is no JSON (a Python literal)",
+            "answer with structured content or JSON",
+        ),
+        _rule("large-answer", "note", "an answer is very large", "page or bound it"),
+        _rule(
+            "unknown-argument-ignored",
+            "note",
+            "a misspelt optional argument goes unnoticed",
+            "refuse unknown arguments (additionalProperties: false)",
+        ),
+        _rule("volatile", "note", "equal calls give different answers", "say so in the description"),
+    )
+}
+
+
+class ShownCall(_Record):
+    """A call as it was made, and what was answered, both cut to what a person reads."""
+
+    arguments: dict[str, JsonValue]
+    answer: str
+    seconds: float
+
+
+class Finding(_Record):
+    """One thing that is wrong with one tool, or with the server where `tool` is None."""
+
+    rule: str
+    severity: Severity
+    tool: str | None
+    argument: str | None = None
+    message: str
+    call: ShownCall | None = None
+    """The call that shows it, None where the listing does."""
+    remedy: str
+    count: int = 1
+    """Calls that show the same."""
+
+
+class HealthReport(_Record):
+    """What an exploration found out about a server, for its author."""
+
+    server: str
+    findings: tuple[Finding, ...] = ()
+    tools: int = 0
+    called: int = 0
+    calls: int = 0
+    crashes: int = 0
+    slowest: dict[str, float] = Field(default_factory=dict[str, float])
+    """Seconds of the slowest call of the slowest tools."""
+
+    def worst(self) -> Severity | None:
+        """Return the worst severity found, None where nothing was."""
+        return next((severity for severity in _ORDER if self.count(severity)), None)
+
+    def count(self, severity: Severity) -> int:
+        """Return how many findings have a severity."""
+        return sum(finding.severity == severity for finding in self.findings)
+
+    def reaches(self, threshold: Severity) -> bool:
+        """Return whether a finding is at least as bad as a threshold."""
+        worst = self.worst()
+        return worst is not None and _ORDER.index(worst) <= _ORDER.index(threshold)
+
+
+def by_severity(findings: list[Finding]) -> tuple[Finding, ...]:
+    """Return findings with the worst first, then by tool; equal ones of a tool once, counted."""
+    merged: dict[tuple[str, str | None, str | None, str], Finding] = {}
+    for finding in findings:
+        key = finding.rule, finding.tool, finding.argument, "" if finding.tool else finding.message
+        known = merged.get(key)
+        merged[key] = finding if known is None else known.model_copy(update={"count": known.count + 1})
+    return tuple(
+        sorted(
+            merged.values(), key=lambda f: (_ORDER.index(f.severity), f.tool or "", f.rule, f.argument or "")
+        )
+    )
+
+
+def shown_call(observation: Observation) -> ShownCall:
+    """Return a call as a report shows it."""
+    outcome = observation.outcome
+    failure = observation.failure
+    said = failure.message if failure is not None else str(observation.output)
+    arguments = {name: _cut(value) for name, value in observation.probe.arguments.items()}
+    return ShownCall(arguments=arguments, answer=plain_text(said, _SHOWN), seconds=round(outcome.seconds, 3))
+
+
+def _cut(value: JsonValue) -> JsonValue:
+    return f"{value[:200]}…" if isinstance(value, str) and len(value) > 200 else value

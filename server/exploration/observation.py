@@ -1,0 +1,100 @@
+"""What one call of an exploration was for, and what came of it: values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import JsonValue
+
+from catalog.canonical import digest
+from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind
+from catalog.tools import Tool
+
+__all__ = ["Observation", "Origin", "Probe", "ProbeKind", "error_class"]
+
+ProbeKind = Literal[
+    "typical",
+    "again",
+    "enum",
+    "boundary",
+    "chained",
+    "proposed",
+    "missing_argument",
+    "wrong_type",
+    "unknown_argument",
+    "outside_enum",
+    "outside_bounds",
+]
+"""Why a call is made. The last five break the tool's own schema on purpose."""
+
+_BREAKING: frozenset[str] = frozenset(
+    {"missing_argument", "wrong_type", "unknown_argument", "outside_enum", "outside_bounds"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the value of an argument came from: a place in the answer of an earlier observation."""
+
+    observation: int
+    """Number of the earlier one in its session."""
+    pointer: str
+    """Into its node output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One call that is to be made."""
+
+    tool: Tool
+    arguments: dict[str, JsonValue]
+    kind: ProbeKind
+    about: str = ""
+    """The argument that the call is about, empty for the whole."""
+    origins: dict[str, Origin] = field(default_factory=dict[str, Origin])
+    """By argument: those whose value an earlier answer gave."""
+
+    @property
+    def breaks_schema(self) -> bool:
+        """Whether the tool's own schema does not allow these arguments."""
+        return self.kind in _BREAKING
+
+    @property
+    def key(self) -> str:
+        """Identity of the action: equal calls of a tool are one."""
+        return f"{self.tool.id.tool} {digest(self.arguments)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One call that was made, and its answer."""
+
+    number: int
+    """Order within the exploration, from 0."""
+    session: int
+    """Which process answered it; state is shared within one only."""
+    probe: Probe
+    outcome: CallOutcome
+    files_changed: tuple[str, ...] = ()
+
+    @property
+    def succeeded(self) -> bool:
+        return isinstance(self.outcome, CallSuccess)
+
+    @property
+    def output(self) -> JsonValue:
+        """Node output of a success, None of a failure."""
+        return self.outcome.output if isinstance(self.outcome, CallSuccess) else None
+
+    @property
+    def failure(self) -> CallFailure | None:
+        return self.outcome if isinstance(self.outcome, CallFailure) else None
+
+
+_WORLD = frozenset({FailureKind.TIMEOUT, FailureKind.SERVER_UNAVAILABLE})
+
+
+def error_class(observation: Observation) -> str | None:
+    """Return the class of a failed call for the coverage table, None of a success."""
+    return None if observation.failure is None else observation.failure.kind.value

@@ -1,0 +1,38 @@
+"""How an exploration is carried out: budget, rate, kind of tasks, seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Difficulty", "ExplorationOptions"]
+
+Difficulty = Literal[1, 2, 3]
+"""1 one call; 2 several that do not depend on each other; 3 later ones read earlier answers.
+
+Paper: AgentEvolver (relation_difficulty of the environment profile; facts §4.1).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ExplorationOptions:
+    """What a person decides about an exploration."""
+
+    budget_calls: int = 400
+    """Calls in all: exploring and checking the tasks that come of it."""
+    tasks: int = 12
+    """Tasks wanted at most."""
+    difficulty: Difficulty = 3
+    """Of the hardest tasks; easier ones come too."""
+    style: str = ""
+    """How tasks shall be worded, for a model; without one it is not used, and that is said."""
+    seed: int = 0
+    calls_per_second: float = 50.0
+    """Rate limit towards the server."""
+    call_timeout_seconds: float = 15.0
+    chain_length: int = 4
+    """Calls of the longest chain that is tried."""
+
+    def __post_init__(self) -> None:
+        if self.budget_calls < 1 or self.tasks < 0 or self.calls_per_second <= 0:
+            raise ValueError("an exploration needs at least one call, no negative tasks and a positive rate")

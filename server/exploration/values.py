@@ -1,0 +1,176 @@
+"""Values that an argument could be given: what schema, prose, earlier answers and refusals say of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from pydantic import JsonValue
+
+from catalog.canonical import canonical_json
+from catalog.schema import coerce, inline_refs, is_valid, samples, types
+from catalog.similarity import name_similarity
+from catalog.tools import JsonSchema, Tool
+from server.evolution.run_faults import offered_values
+from server.exploration.lexicon import typical_values
+
+__all__ = ["KnownValues", "argument_schemas", "required_arguments", "said_examples"]
+
+_NEAR: Final = 0.8
+_EXAMPLES: Final = re.compile(
+    r"(?:e\.?\s?g\.?|for example|such as|examples?|like|one of|options?|supported|values?|either)\b"
+    r"[^'\"`]{0,24}"
+    r"((?:['\"`][^'\"`\n]{1,60}['\"`](?:,|\s|or|and|/|\|)*){1,12})",
+    re.IGNORECASE,
+)
+_LISTED: Final = re.compile(
+    r"(?:\(|:\s|\bone of:?\s)"
+    r"((?:[a-z][\w-]{0,24}\s*[,|/]\s*(?:or |and )?){1,16}[a-z][\w-]{0,24})(?=[).;\n]|\s*$)"
+)
+_QUOTED: Final = re.compile(r"['\"`]([^'\"`\n]{1,60})['\"`]")
+_PLAIN: Final = re.compile(
+    r"(?:e\.?\s?g\.?,?|for example,?|such as)\s+([\w./:+-]{1,40}(?:,\s*[\w./:+-]{1,40}){0,5})", re.IGNORECASE
+)
+
+
+def argument_schemas(tool: Tool) -> dict[str, JsonSchema]:
+    """Return the schema of each argument a tool declares, its references inlined."""
+    properties = inline_refs(tool.input_schema).get("properties")
+    if not isinstance(properties, dict):
+        return {}
+    return {name: part if isinstance(part, dict) else {} for name, part in properties.items()}
+
+
+def required_arguments(tool: Tool) -> tuple[str, ...]:
+    """Return the names of the arguments that a tool requires."""
+    required = tool.input_schema.get("required")
+    return tuple(name for name in required if isinstance(name, str)) if isinstance(required, list) else ()
+
+
+def said_examples(text: str) -> list[str]:
+    """Return values that a description gives as examples, in its order."""
+    listed = [
+        part for group in _LISTED.findall(text) for part in re.split(r"\s*[,|/]\s*(?:or |and )?", group)
+    ]
+    quoted = [value for listed in _EXAMPLES.findall(text) for value in _QUOTED.findall(listed)]
+    plain = [value.strip(" .") for listed in _PLAIN.findall(text) for value in listed.split(",")]
+    return list(dict.fromkeys(value for value in (*quoted, *listed, *plain) if value))
+
+
+@dataclass
+class KnownValues:
+    """What is known of good values while an exploration goes on.
+
+    Attributes:
+        worked: values by argument name that a successful call had, the first one first.
+        offered: values by tool and argument that a refusal named.
+        seen: scalar values by the key they stood under in an answer.
+    """
+
+    seed: int = 0
+    worked: dict[str, list[JsonValue]] = field(default_factory=dict[str, list[JsonValue]])
+    offered: dict[tuple[str, str], list[JsonValue]] = field(
+        default_factory=dict[tuple[str, str], list[JsonValue]]
+    )
+    seen: dict[str, list[JsonValue]] = field(default_factory=dict[str, list[JsonValue]])
+
+    def candidates(self, tool: Tool, argument: str, limit: int = 12) -> list[JsonValue]:
+        """Return different values for an argument that its schema allows, the likeliest first."""
+        schema = argument_schemas(tool).get(argument, {})
+        found: dict[bytes, JsonValue] = {}
+        for value in self._all(tool, argument, schema):
+            read = coerce(schema, value)[0] if schema else value
+            if not schema or is_valid(schema, read):
+                found.setdefault(canonical_json(read), read)
+            if len(found) >= limit:
+                break
+        return list(found.values())
+
+    def learn_success(self, arguments: dict[str, JsonValue], output: JsonValue) -> None:
+        """Keep the arguments of a call that succeeded and the named scalars of its answer."""
+        for name, value in arguments.items():
+            _add(self.worked.setdefault(name, []), value)
+        for key, value in _named_scalars(output, "", 0):
+            _add(self.seen.setdefault(key, []), value)
+
+    def learn_refusal(self, tool: str, arguments: dict[str, JsonValue], message: str) -> bool:
+        """Keep the values that a refusal offers instead; return whether it offered any.
+
+        They are put down for the argument whose name or value the message says, else for each text.
+        """
+        offered = offered_values(message)
+        texts = [name for name, value in arguments.items() if isinstance(value, str)]
+        lowered = message.lower()
+        named = [n for n in texts if n.lower() in lowered or str(arguments[n]).lower() in lowered]
+        for name in named or texts:
+            for value in offered:
+                if value not in arguments.values():
+                    _add(self.offered.setdefault((tool, name), []), value)
+        return bool(offered)
+
+    def _all(self, tool: Tool, argument: str, schema: JsonSchema) -> Iterator[JsonValue]:
+        yield from self.offered.get((tool.id.tool, argument), ())
+        enum = schema.get("enum")
+        yield from enum if isinstance(enum, list) else ()
+        yield from self._of_like_names(self.worked, argument)
+        told = schema.get("examples")
+        yield from told if isinstance(told, list) else ()
+        if "default" in schema and schema["default"] not in (None, ""):
+            yield schema["default"]
+        yield from said_examples(str(schema.get("description", "")))
+        if "string" in types(schema):
+            yield from said_examples(_about(tool.description, argument))
+        yield from typical_values(argument)
+        yield from _of_array(schema)
+        if "string" in types(schema):
+            yield from self._of_like_names(self.seen, argument)
+        yield from samples(schema, self.seed, 6) if schema else ("sample", 1)
+
+    def _of_like_names(self, table: dict[str, list[JsonValue]], argument: str) -> Iterator[JsonValue]:
+        yield from table.get(argument, ())
+        for name, values in table.items():
+            if name != argument and name_similarity(name, argument) >= _NEAR:
+                yield from values[:3]
+
+
+def _add(values: list[JsonValue], value: JsonValue) -> None:
+    if value not in values and len(values) < 20:
+        values.append(value)
+
+
+def _about(description: str, argument: str) -> str:
+    """Return the lines of a tool's description that name an argument."""
+    return "\n".join(
+        line for line in description.splitlines() if re.search(rf"\b{re.escape(argument)}\b", line)
+    )
+
+
+def _of_array(schema: JsonSchema) -> Iterator[JsonValue]:
+    items = schema.get("items")
+    if "array" not in types(schema) or not isinstance(items, dict):
+        return
+    of_items = cast("JsonSchema", items)
+    members = said_examples(str(of_items.get("description", "")))
+    if members:
+        yield [*members[:3]]
+    if types(of_items) & {"number", "integer"} and not of_items.get("enum"):
+        yield [3, 1, 2]
+        yield [4, 8, 15, 16, 23]
+
+
+def _named_scalars(value: JsonValue, key: str, depth: int) -> Iterator[tuple[str, JsonValue]]:
+    if depth > 5:
+        return
+    match value:
+        case dict():
+            for name, part in value.items():
+                yield from _named_scalars(part, name, depth + 1)
+        case list():
+            for part in value[:5]:
+                yield from _named_scalars(part, key.removesuffix("s"), depth + 1)
+        case str() | int() | float() if key and not isinstance(value, bool) and value != "":
+            yield key, value
+        case _:
+            return

@@ -1,0 +1,227 @@
+"""Exploring a server: what may be called, what is covered, tasks that hold, and what its author is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import fromstring
+
+import anyio
+import pytest
+
+from catalog.effects import Effect, Reset
+from catalog.testing import Reply, ScriptedServer, ScriptedTool, Vanish
+from catalog.tools import ToolId
+from server.bank.exploring import Exploration
+from server.exploration.errors import NothingToExplore, ProfileRejected, TaskFileRejected
+from server.exploration.findings import HealthReport
+from server.exploration.health_files import render_junit, render_sarif
+from server.exploration.options import ExplorationOptions
+from server.exploration.profile import TaskPreference, parse_profile, profile_of, render_profile
+from server.exploration.tasks import read_tasks, render_tasks
+from server.exploration.values import said_examples
+from server.requests import SolveRequest
+from server.verification import Checks
+
+pytestmark = pytest.mark.anyio
+
+
+def options(**changed: Any) -> ExplorationOptions:
+    return ExplorationOptions(**{"budget_calls": 300, "tasks": 4, "calls_per_second": 10_000, **changed})
+
+
+def rules(health: HealthReport, tool: str | None) -> set[str]:
+    return {finding.rule for finding in health.findings if finding.tool == tool}
+
+
+async def test_tasks_come_with_solutions_that_hold_and_become_skills(open_desk):
+    async with open_desk() as desk:
+        report = await desk.bank.explore(Exploration("units", options()))
+    assert (report.coverage.called, report.coverage.succeeded) == (1, 1)
+    assert report.coverage.enum_values_tried == report.coverage.enum_values == 8
+    assert report.tasks
+    assert {skill.state for skill in report.skills} == {"active"}
+    assert all(task.assertions and task.held_out for task in report.tasks)
+
+
+async def test_what_was_learned_solves_other_instances_directly(open_desk):
+    async with open_desk() as desk:
+        report = await desk.bank.explore(Exploration("units", options(tasks=1)))
+        held = report.tasks[0].held_out[-1]
+        solved = await desk.bank.solve(held.task, SolveRequest(checks=Checks(assertions=held.assertions)))
+    assert (solved.status, solved.route) == ("verified", "direct")
+
+
+async def test_answers_are_led_into_arguments_they_fit(open_desk):
+    async with open_desk() as desk:
+        report = await desk.bank.explore(Exploration("calculator", options(tasks=8)))
+    chained = [task for task in report.tasks if task.difficulty == 3]
+    assert chained
+    assert any("$nodes." in json.dumps(task.workflow) for task in chained)
+    assert report.coverage.joined >= 3
+
+
+async def test_what_writes_or_is_unknown_is_never_called(open_desk):
+    log = ScriptedServer(
+        lambda: [
+            ScriptedTool("look", lambda _: {"n": 1}, description="Look."),
+            ScriptedTool("change", lambda _: {"n": 2}, description="Change."),
+            ScriptedTool("mystery", lambda _: {"n": 3}, description="Something."),
+        ]
+    )
+    effects = {"odd": {"look": Effect.READ, "change": Effect.WRITE}}
+    async with open_desk({"odd": log}, effects=effects) as desk:
+        plan = await desk.bank.plan_exploration(Exploration("odd", options()))
+        assert log.log.count() == 0
+        report = await desk.bank.explore(Exploration("odd", options()))
+    assert [tool.name for tool in plan.tools] == ["look"]
+    assert set(plan.withheld) == {"change", "mystery"}
+    assert (log.log.count("change"), log.log.count("mystery")) == (0, 0)
+    assert log.log.count("look") > 0
+    assert report.coverage.withheld == 2
+
+
+async def test_writes_of_a_resettable_server_run_in_processes_of_their_own(open_desk):
+    async with open_desk(reset={"notes": Reset.PROCESS}) as desk:
+        report = await desk.bank.explore(Exploration("notes", options()))
+        kept = await desk.bank.call_tool(ToolId("notes", "list_notes"), {})
+    assert report.coverage.called == 2
+    assert kept.structured == {"notes": []}
+
+
+async def test_nothing_to_explore_says_what_would_change_that(open_desk):
+    async with open_desk(effects={"units": {}}) as desk:
+        with pytest.raises(NothingToExplore, match="skillbank effects set units/TOOL read"):
+            await desk.bank.explore(Exploration("units", options()))
+        with pytest.raises(NothingToExplore, match="no server 'nobody' is configured"):
+            await desk.bank.explore(Exploration("nobody", options()))
+
+
+async def test_the_budget_is_never_passed(open_desk):
+    async with open_desk() as desk:
+        report = await desk.bank.explore(Exploration("calculator", options(budget_calls=7)))
+        assert desk.count() <= 7
+    assert report.calls <= 7
+    assert report.stopped == "the budget of 7 calls is spent"
+
+
+async def _hangs(arguments: Any) -> Any:
+    del arguments
+    await anyio.sleep_forever()
+
+
+def _sick() -> list[ScriptedTool]:
+    text = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    mode = {"type": "object", "properties": {"mode": {"type": "string"}}, "required": ["mode"]}
+    wrong = {"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]}
+
+    def choosy(arguments: Any) -> Any:
+        if arguments["mode"] not in ("fast", "slow"):
+            return Reply.text("unknown mode, expected one of 'fast', 'slow'", is_error=True)
+        return {"mode": arguments["mode"], "speed": {"fast": 9, "slow": 2}[arguments["mode"]]}
+
+    return [
+        ScriptedTool(
+            "fine", lambda a: {"length": len(a.get("text", ""))}, text, description="Length of a text."
+        ),
+        ScriptedTool("crashes", lambda _: Vanish(), text, description="Crash."),
+        ScriptedTool("hangs", _hangs, text, description="Hang."),
+        ScriptedTool("lies", lambda _: Reply.text("Error: it did not work"), text, description="Lie."),
+        ScriptedTool("mistyped", lambda _: {"n": "three"}, text, wrong, description="Mistype."),
+        ScriptedTool("choosy", choosy, mode, description="Choose."),
+        ScriptedTool("silent", lambda _: {"a": 1}, text, description="", validates=False),
+        ScriptedTool(
+            "traces", lambda _: Reply.text("Traceback (most recent call last):\n boom", is_error=True), text
+        ),
+    ]
+
+
+async def test_a_server_that_lies_crashes_and_hangs_is_reported_not_suffered(open_desk):
+    effects = {"sick": {"*": Effect.READ}}
+    asked = Exploration("sick", options(call_timeout_seconds=0.2, tasks=8))
+    async with open_desk({"sick": ScriptedServer(_sick)}, effects=effects) as desk:
+        report = await desk.bank.explore(asked)
+    health = report.health
+    assert report.coverage.called == 8
+    assert "crash" in rules(health, "crashes")
+    assert "hang" in rules(health, "hangs")
+    assert "disguised-error" in rules(health, "lies")
+    assert "output-schema-mismatch" in rules(health, "mistyped")
+    assert "undeclared-values" in rules(health, "choosy")
+    assert {"no-description", "invalid-accepted"} <= rules(health, "silent")
+    assert "leaks-internals" in rules(health, "traces")
+    assert "crash" not in rules(health, "fine")
+    assert health.worst() == "error"
+    assert any(task.solvers == ("choosy",) for task in report.tasks)
+
+
+async def test_a_refusal_that_names_what_is_allowed_is_learned_from(open_desk):
+    effects = {"sick": {"choosy": Effect.PURE}}
+    async with open_desk({"sick": ScriptedServer(_sick)}, effects=effects) as desk:
+        report = await desk.bank.explore(Exploration("sick", options()))
+    assert report.coverage.succeeded == 1
+
+
+async def test_volatile_answers_are_left_out_of_the_check(open_desk):
+    async with open_desk() as desk:
+        report = await desk.bank.explore(Exploration("clock", options()))
+    assert all("output.id" not in check for task in report.tasks for check in task.assertions)
+    assert all("ignore" not in task.solvers for task in report.tasks if task.check == "assertions")
+
+
+async def test_a_health_report_is_sarif_and_junit(open_desk):
+    effects = {"sick": {"lies": Effect.READ, "fine": Effect.PURE}}
+    async with open_desk({"sick": ScriptedServer(_sick)}, effects=effects) as desk:
+        health = (await desk.bank.explore(Exploration("sick", options()))).health
+    sarif = json.loads(render_sarif(health, "1.0"))
+    results = sarif["runs"][0]["results"]
+    assert {result["ruleId"] for result in results} == {finding.rule for finding in health.findings}
+    named = {rule["id"] for rule in sarif["runs"][0]["tool"]["driver"]["rules"]}
+    assert {result["ruleId"] for result in results} <= named
+    suite = fromstring(render_junit(health).split("\n", 1)[1])
+    failed = {failure.get("type") for failure in suite.iter("failure")}
+    assert failed == {finding.rule for finding in health.findings if finding.severity != "note"}
+
+
+async def test_a_task_file_is_read_back_and_a_broken_line_is_named(open_desk, tmp_path: Path):
+    async with open_desk() as desk:
+        report = await desk.bank.explore(Exploration("units", options(tasks=2)))
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(render_tasks(report.tasks))
+    assert read_tasks(path) == list(report.tasks)
+    path.write_text(render_tasks(report.tasks[:1]) + '{"id": 3}\n')
+    with pytest.raises(TaskFileRejected, match=r"tasks.jsonl:2: id"):
+        read_tasks(path)
+
+
+async def test_a_profile_may_be_edited_and_limits_what_is_explored(open_desk, tmp_path: Path):
+    async with open_desk() as desk:
+        profile = await desk.bank.profile_server(Exploration("calculator", options()))
+        path = tmp_path / "profile.yaml"
+        path.write_text(render_profile(profile).replace("name: multiply", "name: nothing"))
+        only = parse_profile(path).tools()
+        report = await desk.bank.explore(Exploration("calculator", options(tasks=0), only))
+    assert profile.tools() == {"add", "multiply"}
+    assert report.coverage.tools == 1
+    path.write_text("name: x\nentities: 3\n")
+    with pytest.raises(ProfileRejected, match="entities"):
+        parse_profile(path)
+
+
+def test_a_profile_groups_tools_by_their_noun():
+    assert profile_of("empty", [], TaskPreference()).entities == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("Unit, e.g. 'km' or 'mile'", ["km", "mile"]),
+        ("One of: mean, median, mode", ["mean", "median", "mode"]),
+        ("Operation type (sum|mean|std_dev)", ["sum", "mean", "std_dev"]),
+        ("A time zone such as Europe/Berlin", ["Europe/Berlin"]),
+        ("The text to hash", []),
+    ],
+)
+def test_examples_are_read_from_prose(text: str, values: list[str]):
+    assert said_examples(text) == values
