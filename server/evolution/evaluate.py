@@ -17,6 +17,7 @@ from catalog.effects import Activity, Effect, EffectTable, Reset
 from catalog.result import CallFailure, FailureKind, RanUpstream
 from catalog.tools import ToolId
 from server.evolution.candidate import Candidate, Evaluation, Fitness
+from server.evolution.measuring import fitness_of, rule_score, unmet_of
 from server.execution.calls import Answer, Caller, CallRequest
 from server.execution.episode import Episode
 from server.execution.run import Run, RunOptions, execute_workflow
@@ -235,7 +236,7 @@ class Evaluator:
         kept = self._keeps_inputs(workflow)
         fitness = Fitness(
             keeps_inputs=kept,
-            rule_score=_rule_score(workflow, static, ()),
+            rule_score=rule_score(workflow, static, ()),
             fewer_nodes=-len(workflow.nodes),
         )
         return Evaluation("static_faults", tuple(static), fitness, None, None, {}, 0, unmet)
@@ -245,11 +246,11 @@ class Evaluator:
         faults = (*_merged(static, verdict), *self._dropped(workflow))
         fine = verdict.status in ("verified", "succeeded") and not faults
         kept = self._keeps_inputs(workflow)
-        measured = _fitness(workflow, faults, run, verdict, least_needed=self.base_needed)
+        measured = fitness_of(workflow, faults, run, verdict, least_needed=self.base_needed)
         fitness = replace(measured, verified=fine, keeps_inputs=kept)
         ran = not static and run.trace.outputs is not None and not run.faults
         status = "verified" if fine else "static_faults" if static else "executed" if ran else "failed"
-        unmet = 0.0 if fine else _unmet(workflow, faults, run)
+        unmet = 0.0 if fine else unmet_of(workflow, faults, run)
         return Evaluation(
             status=status,
             faults=faults,
@@ -281,72 +282,3 @@ def _merged(static: list[Fault], verdict: Verdict) -> tuple[Fault, ...]:
         f for f in verdict.faults if f.node is not None and f.node not in marked and not isinstance(f, Denied)
     ]
     return (*static, *new)
-
-
-def _succeeded(steps: tuple[Step, ...]) -> set[str]:
-    failed = {step.node for step in steps if step.outcome in ("failed", "not_reached")}
-    return {step.node for step in steps if step.outcome in ("succeeded", "skipped")} - failed
-
-
-def _fitness(
-    workflow: Workflow, faults: tuple[Fault, ...], run: Run, verdict: Verdict, *, least_needed: int
-) -> Fitness:
-    """Return what a run measured; whether it is verified and keeps inputs is the caller's to say.
-
-    Args:
-        workflow: that ran.
-        faults: static ones and those of the run.
-        run: what came of it.
-        verdict: on it.
-        least_needed: nodes that the outputs of the base need, below which no share is counted.
-    """
-    wanted = needed(workflow)
-    done = _succeeded(run.trace.steps)
-    passed = [verification.passed for verification in verdict.verifications]
-    produced = [value for value in (run.trace.outputs or {}).values() if value is not None]
-    expected = max(len(wanted), least_needed)
-    is_fine = verdict.status in ("verified", "succeeded") and not faults
-    return Fitness(
-        outputs_produced=len(produced) / len(workflow.outputs) if workflow.outputs else 0.0,
-        executed=len(wanted & done) / expected if expected else 0.0,
-        checks_passed=sum(passed) / len(passed) if passed else float(is_fine),
-        rule_score=_rule_score(workflow, list(faults), run.trace.steps),
-        fewer_calls=-sum(1 for step in run.trace.steps if step.outcome in ("succeeded", "failed")),
-        fewer_nodes=-len(workflow.nodes),
-    )
-
-
-def _rule_score(workflow: Workflow, faults: list[Fault], steps: tuple[Step, ...]) -> float:
-    """Return the mean of five shares, each in [0, 1]; it needs no model.
-
-    They are: nodes with a valid tool, nodes whose arguments comply with the schema, calls made that
-    succeeded, nodes whose dependencies are there, planned nodes that executed.
-
-    Paper: MCP-Bench (rule-based metrics; facts §2.3) and EvoFlux (the scorer without a model; facts
-    §1.7). Differs: per node, not per call; a workflow with static faults scores too.
-    """
-    count = len(workflow.nodes) or 1
-    unknown = {fault.node for fault in faults if fault.kind == "unknown_tool"}
-    wrong = {
-        f.node for f in faults if f.kind in ("missing_argument", "unexpected_argument", "invalid_argument")
-    }
-    lost = {fault.node for fault in faults if fault.kind in ("dangling_reference", "cycle", "malformed")}
-    lost |= {name for fault in faults if isinstance(fault, Cycle) for name in fault.nodes}
-    ids = {node.id for node in workflow.nodes}
-    done = _succeeded(steps) & ids
-    tried = {step.node for step in steps if step.outcome in ("succeeded", "failed")} & ids
-    shares = (
-        (count - len(unknown & ids)) / count,
-        (count - len(wrong & ids)) / count,
-        len(done & tried) / len(tried) if tried else 0.0,
-        (count - len(lost & ids)) / count,
-        len(done) / count,
-    )
-    return sum(shares) / len(shares)
-
-
-def _unmet(workflow: Workflow, faults: tuple[Fault, ...], run: Run) -> float:
-    done = _succeeded(run.trace.steps)
-    undone = [node.id for node in workflow.nodes if node.id not in done]
-    missing = len(workflow.outputs) - len([v for v in (run.trace.outputs or {}).values() if v is not None])
-    return len(undone) + missing + 1 + 0.5 * len(faults)

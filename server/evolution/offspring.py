@@ -30,6 +30,8 @@ class Child:
     by: str = ""
     tokens: int = 0
     problems: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    """What kept proposers themselves from working."""
     replayed: bool = False
     """Whether it is known from an earlier search, and its tokens were spent then."""
 
@@ -69,16 +71,17 @@ class Offspring:
 
     def claimed(self, order: Order, offers: Iterable[tuple[str, Offer]]) -> Child:
         """Return the first child of an order's offers that nobody has seen, which is seen from now on."""
-        tokens, problems, names = 0, list[str](), list[str]()
+        tokens, problems, names, failures = 0, list[str](), list[str](), list[str]()
         for name, offer in offers:
             tokens += offer.tokens
             names.append(name)
+            failures += [offer.failure] if offer.failure else []
             candidate, why = self._first(order, offer.proposals)
             problems += [f"{name}: {problem}" for problem in (*offer.problems, *why)]
             if candidate is not None:
                 self.seen.add(candidate.id)
-                return Child(candidate, name, tokens, tuple(problems))
-        return Child(None, "+".join(names), tokens, tuple(problems))
+                return Child(candidate, name, tokens, tuple(problems), tuple(failures))
+        return Child(None, "+".join(names), tokens, tuple(problems), tuple(failures))
 
     def _asked(self, order: Order) -> Asked:
         assert order.parent is not None
@@ -108,10 +111,11 @@ class Offspring:
     def _refusal(self, order: Order, candidate: Candidate) -> str | None:
         """Return what a child may not bring; one that explores may not bring any new static fault."""
         assert order.parent is not None
-        before, world = order.parent.candidate.workflow, self.evaluator.world
-        found = (
-            brought_faults(before, candidate.workflow, world.snapshot, self.evaluator.signatures)
-            if order.mode == "explore"
-            else undeclared_arguments(before, candidate.workflow, world.snapshot)
+        look = brought_faults if order.mode == "explore" else undeclared_arguments
+        found = look(
+            order.parent.candidate.workflow,
+            candidate.workflow,
+            self.evaluator.world.snapshot,
+            self.evaluator.signatures,
         )
         return found[0].message if found else None
