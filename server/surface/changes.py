@@ -57,6 +57,7 @@ class ListChanges:
         self._resources: str | None = None
         self._contents: dict[str, str | None] = {}
         self._nudged = anyio.Event()
+        self._looked = anyio.Event()
 
     @property
     def sessions(self) -> int:
@@ -79,9 +80,18 @@ class ListChanges:
                 await self._look()
             except Exception:
                 _LOG.exception("what clients see could not be read; they hear of changes later")
+            self._looked.set()
+            self._looked = anyio.Event()
             with anyio.move_on_after(_POLL_SECONDS):
                 await self._nudged.wait()
             self._nudged = anyio.Event()
+
+    async def look_now(self) -> None:
+        """Have everything looked at from here on, and wait until it was and clients were told."""
+        for _ in range(2):  # the look under way may have begun before
+            looked = self._looked
+            self._nudged.set()
+            await looked.wait()
 
     async def tell_prompts(self) -> None:
         """Tell every client that the prompts are others now."""

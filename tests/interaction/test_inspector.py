@@ -60,3 +60,13 @@ async def test_over_stdio(inspector_era: str, environment: dict[str, str]):
 async def test_over_http(inspector_era: str, environment: dict[str, str]):
     async with served_over_http(FakeBank()) as url:
         await lists_and_calls([url], inspector_era, environment)
+
+
+async def test_the_packages_of_skills_are_verified(environment: dict[str, str]):
+    async with served_over_http(FakeBank()) as url:
+        options = ["--protocol-era", "modern", url, "--method", "skills/list", "--verify"]
+        with anyio.fail_after(120):
+            done = await anyio.run_process([*INSPECTOR, *options], env=environment, check=False)
+    said = (done.stdout + done.stderr).decode()
+    assert done.returncode == 0, said[-2_000:]
+    assert "Verified 4 skills and 28 files: no conformance errors." in said

@@ -197,7 +197,7 @@ Arguments: query (required), limit.\
         {"workflow": {"name": "w", "inputs": {}, "nodes": [{"tool": {"server": "s"}}], "outputs": {}}},
         snapshot("""\
 run_workflow was not called: its arguments have 2 problems.
-- /workflow/nodes/0: "id" is a required property. Allowed: {"description": "Unique id: lower-case letters, digits, underscores.", "type": "string"}
+- /workflow/nodes/0: "id" is a required property. Allowed: {"description": "Unique: a-z, 0-9, _.", "type": "string"}
 - /workflow/nodes/0/tool: "tool" is a required property. Allowed: {"type": "string"}
 Arguments: workflow (required), inputs, assertions, output_schema, detail.\
 """),
