@@ -11,26 +11,27 @@ import os
 import random
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
 from pydantic import JsonValue
 
-from catalog.circuit import CircuitState, Dice
+from catalog.circuit import Dice
 from catalog.config import Config
-from catalog.connection import Connection, EraMemory, Options, Progress, Status
+from catalog.connection import Connection, EraMemory, Options, Progress
+from catalog.connection_report import ConnectionReport, report_of
 from catalog.effects import EffectTable, Reset
 from catalog.era import Era
 from catalog.forwarding import Attendant
 from catalog.process_tree import end_orphans
 from catalog.result import CallFailure, CallOutcome, FailureKind, RanUpstream
-from catalog.tools import Snapshot, Tool, ToolId
+from catalog.spares import Spares
+from catalog.tools import Snapshot, ToolId
 from catalog.upstream import Upstream, configured_upstream
 
-__all__ = ["ConnectionReport", "Connections", "open_connections", "open_upstreams"]
+__all__ = ["Connections", "open_connections", "open_upstreams"]
 
 _PARALLEL_STARTS: Final = 10
 _SLOT_SECONDS: Final = 5.0
@@ -39,35 +40,6 @@ _START_SECONDS: Final = 30.0
 _PARALLEL_CALLS: Final = 16
 
 Changed = Callable[[str], Coroutine[object, object, None]]
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionReport:
-    """How one upstream is doing."""
-
-    name: str
-    status: Status | Literal["disabled"]
-    transport: str
-    era: Era | None
-    """None while unknown."""
-    tools: tuple[Tool, ...]
-    """As last listed."""
-    seconds: float | None
-    """Of its last successful start, None before one."""
-    problems: tuple[str, ...]
-    circuit: CircuitState = "closed"
-    """Whether calls are sent: `open` they fail at once, `half_open` one is tried."""
-    retry_seconds: float | None = None
-    """How long until it is tried again, None while the circuit is closed."""
-    calls_under_way: int = 0
-    quarantined: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Tools it lists that are never called, with the reason."""
-
-    @property
-    def findings(self) -> tuple[str, ...]:
-        """Everything that is wrong with it, quarantined tools too, as sentences."""
-        left_out = (f"tool {name!r} is quarantined: {reason}" for name, reason in self.quarantined.items())
-        return (*self.problems, *left_out)
 
 
 @asynccontextmanager
@@ -171,7 +143,7 @@ class Connections:
             for name, upstream in self._upstreams.items()
             if not upstream.disabled
         }
-        self._spares = _Spares(enabled=spares)
+        self._spares = Spares(enabled=spares)
         self._isolated: set[Connection] = set()
 
     async def snapshot(
@@ -320,7 +292,7 @@ class Connections:
 
     def reports(self) -> list[ConnectionReport]:
         """Return how every configured upstream is doing, ordered by name."""
-        return [self._report(upstream) for _, upstream in sorted(self._upstreams.items())]
+        return [report_of(each, self._shared.get(name)) for name, each in sorted(self._upstreams.items())]
 
     def on_change(self, callback: Changed) -> None:
         """Await the callback with a server's name whenever its tools are not what they were, first none."""
@@ -364,43 +336,6 @@ class Connections:
     def _announce(self, server: str) -> None:
         for callback in self._callbacks:
             self._group.start_soon(callback, server)
-
-    def _report(self, upstream: Upstream) -> ConnectionReport:
-        connection = self._shared.get(upstream.name)
-        if connection is None:
-            return ConnectionReport(upstream.name, "disabled", upstream.kind, None, (), None, ())
-        return ConnectionReport(
-            upstream.name,
-            connection.status,
-            upstream.kind,
-            connection.era,
-            connection.tools,
-            connection.seconds_to_start,
-            tuple(connection.problems),
-            connection.circuit,
-            connection.retry_seconds,
-            connection.calls_under_way,
-            connection.quarantined,
-        )
-
-
-@dataclass
-class _Spares:
-    """At most one process per server and reset mode, started ahead and never called."""
-
-    enabled: bool
-    _waiting: dict[tuple[str, Reset], Connection] = field(default_factory=dict[tuple[str, Reset], Connection])
-
-    def take(self, server: str, reset: Reset) -> Connection | None:
-        spare = self._waiting.pop((server, reset), None)
-        return spare if spare is not None and spare.status in ("starting", "ready") else None
-
-    def wants(self, server: str, reset: Reset) -> bool:
-        return self.enabled and (server, reset) not in self._waiting
-
-    def put(self, server: str, reset: Reset, connection: Connection) -> None:
-        connection.start()
-        self._waiting[server, reset] = connection
 
 
 async def _wait_for(settled: anyio.Event, seconds: float) -> None:

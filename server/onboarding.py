@@ -21,7 +21,7 @@ from server.reports import EffectsReport, ToolEffect
 from server.settings import Settings
 
 if TYPE_CHECKING:
-    from catalog.connections import ConnectionReport
+    from catalog.connection_report import ConnectionReport
     from server.reset_trial import ResetTrial, TrialVerdict
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from catalog.connections import ConnectionReport
+from catalog.connection_report import ConnectionReport
 from catalog.effects import Effect, EffectTable
 from catalog.names import NAME_PATTERN
 from catalog.schema import lint_schema

@@ -7,13 +7,10 @@ the bank is the caller's.
 from __future__ import annotations
 
 import ipaddress
-import os
 import signal
 import socket
-import stat
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
-from typing import cast
 
 import anyio
 import uvicorn
@@ -22,11 +19,11 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from server.surface.port import BankPort
 from server.surface.server import BankServer
+from server.surface.streams import private_streams
 from server.surface_options import SurfaceOptions
 
 __all__ = ["AddressUnusable", "serve_http", "serve_stdio"]
 
-_CHUNK_BYTES = 65_536
 _GRACE_SECONDS = 1
 """Open listen streams would keep uvicorn from ending for ever."""
 
@@ -38,9 +35,8 @@ class AddressUnusable(Exception):  # noqa: N818
 async def serve_stdio(bank: BankPort, options: SurfaceOptions | None = None) -> None:
     """Serve one client on stdin and stdout until it closes them."""
     server = BankServer(bank, options)
-    with _private_stdin() as descriptor:
-        lines = cast("anyio.AsyncFile[str]", _Lines(descriptor))  # the library only iterates over it
-        async with _until_terminated(), stdio_server(stdin=lines) as (incoming, outgoing):
+    with private_streams() as (lines, answers):
+        async with _until_terminated(), stdio_server(lines, answers) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
 
@@ -75,46 +71,6 @@ async def serve_http(
         )
         async with _until_terminated():
             await _run_until_cancelled(_Uvicorn(config, lambda: ready(url) if ready else None), bound)
-
-
-class _Lines:
-    """Lines of a descriptor, read so that cancellation does not wait for the other side.
-
-    The library reads stdin in threads that keep a process alive until its client writes again.
-    """
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._is_ready = stat.S_ISREG(os.fstat(descriptor).st_mode) or _is_nothing(descriptor)
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        rest = b""
-        while chunk := await self._read():
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                yield line.decode("utf-8", errors="replace")
-
-    async def _read(self) -> bytes:
-        if not self._is_ready:  # always readable, and the event loop refuses to wait for it
-            await anyio.wait_readable(self._descriptor)
-        return os.read(self._descriptor, _CHUNK_BYTES)
-
-
-def _is_nothing(descriptor: int) -> bool:
-    return os.path.samestat(os.fstat(descriptor), os.stat(os.devnull))
-
-
-@contextmanager
-def _private_stdin() -> Generator[int]:
-    """Yield a descriptor for stdin that nothing else has; meanwhile stdin itself is empty."""
-    with open(os.devnull, "rb") as nothing:
-        private = os.dup(0)
-        try:
-            os.dup2(nothing.fileno(), 0)
-            yield private
-        finally:
-            os.dup2(private, 0)
-            os.close(private)
 
 
 @asynccontextmanager

@@ -16,7 +16,8 @@ import anyio
 from real_servers import MARK, Call, Fleet, RealServer
 
 from catalog.config import load_config
-from catalog.connections import ConnectionReport, Connections, open_connections
+from catalog.connection_report import ConnectionReport
+from catalog.connections import Connections, open_connections
 from catalog.result import CallFailure, CallOutcome
 from catalog.tools import Snapshot, ToolId
 
