@@ -108,10 +108,11 @@ class Offspring:
     def _refusal(self, order: Order, candidate: Candidate) -> str | None:
         """Return what a child may not bring; one that explores may not bring any new static fault."""
         assert order.parent is not None
-        before, world = order.parent.candidate.workflow, self.evaluator.world
-        found = (
-            brought_faults(before, candidate.workflow, world.snapshot, self.evaluator.signatures)
-            if order.mode == "explore"
-            else undeclared_arguments(before, candidate.workflow, world.snapshot)
+        look = brought_faults if order.mode == "explore" else undeclared_arguments
+        found = look(
+            order.parent.candidate.workflow,
+            candidate.workflow,
+            self.evaluator.world.snapshot,
+            self.evaluator.signatures,
         )
         return found[0].message if found else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import JsonValue
 
 from catalog.effects import Effect, EffectTable
 from catalog.testing import ScriptedServer, ScriptedTool
@@ -19,10 +20,10 @@ TASK = "Add 2 and 3, pay the sum, and tell the receipt"
 
 
 def bank() -> ScriptedServer:
-    def pay(arguments: Arguments) -> object:
+    def pay(arguments: Arguments) -> JsonValue:
         return {"receipt": f"r-{arguments['amount']}"}
 
-    def quote(arguments: Arguments) -> object:
+    def quote(arguments: Arguments) -> JsonValue:
         return {"fee": arguments["amount"] / 10}
 
     return ScriptedServer(
