@@ -115,9 +115,10 @@ def quick_evolution_options(tape: Tape) -> EvolutionOptions:
     """Return a size that ends within a minute; only servers that are there already take part."""
     return EvolutionOptions(
         tape=tape,
-        budget=Budget(seconds=3.0, calls=100, candidates=60),
+        budget=Budget(seconds=1.5, calls=100, candidates=60),
         part_plans=0,
-        simulated_tasks=2,
+        simulated_tasks=1,
+        unmodelled_tasks=1,
         recorded_tasks=4,
         ablations=False,
         fetch=False,

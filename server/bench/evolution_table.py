@@ -129,6 +129,8 @@ def _is_recorded(source: str) -> bool:
 def _kind(outcome: PlanOutcome) -> str:
     if not outcome.readable:
         return "the answer could not be read as a plan"
+    if outcome.crashed:
+        return "a defect of ours"
     return outcome.faults[0].partition(":")[0] if outcome.faults else f"stopped by {outcome.stopped}"
 
 
@@ -182,6 +184,9 @@ def _setting(report: EvolutionReport) -> Iterator[str]:
         )
     budget = ", ".join(f"{amount:g} {name}" for name, amount in report.budget.items())
     yield f"one search: {budget} at most; seed {report.seed}"
+    if crashed := [one for one in report.outcomes if one.crashed]:
+        told = "; ".join(f"{one.condition}, {one.source}/{one.task}: {one.crashed}" for one in crashed[:3])
+        yield f"{len(crashed)} searches ended in a defect of ours and count as not verified: {told}"
     yield from report.notes
     versions = ", ".join(f"{name} {version}" for name, version in sorted(report.versions.items()))
     yield f"{'quick size; ' if report.quick else ''}{report.seconds:.0f} s in all; {versions}"
