@@ -224,6 +224,7 @@ async def _report(
         calls=result.calls,
         candidates=len(result.records),
         tokens=result.tokens,
+        model_problem="; ".join(result.problems) or None,
         diff=render_diff(base.candidate.workflow, best.candidate.workflow),
         lineage=tuple(_record(record, context) for record in _lineage(result)),
         candidate=best.candidate.id,

@@ -220,6 +220,7 @@ class _Search:
 
     def _tell(self, strategy: Strategy, order: Order, child: Child, evaluation: Evaluation | None) -> None:
         self.tokens += 0 if child.replayed else child.tokens
+        self.problems |= dict.fromkeys(child.failures)
         made = Made(
             number=order.number,
             strategy=strategy.name,

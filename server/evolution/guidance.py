@@ -61,7 +61,7 @@ class ModelReplanner:
         try:
             readings = await planner.reflect(asked.view, deadline_seconds=self.deadline_seconds)
         except BackendError as error:
-            return Offer(tokens=self.model.usage.total - before, problems=(str(error),))
+            return Offer(tokens=self.model.usage.total - before, problems=(str(error),), failure=str(error))
         plans = [reading.workflow for reading in readings if reading.workflow is not None]
         wrong = tuple(fault.message for reading in readings for fault in reading.faults)
         offer = _offer(asked.view, plans)

@@ -31,7 +31,7 @@ _TEMPERATURE = 0.2
 """The paper's for edits."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class ModelProposer:
     """Asks a model, in the role of editor, what to change."""
 
@@ -41,9 +41,13 @@ class ModelProposer:
     options: SearchOptions
     deadline_seconds: float = 120.0
     name: str = "model"
+    given_up: str | None = None
+    """Why the model is not asked any more; None while it answers."""
 
     async def propose(self, asked: Asked) -> Offer:
         """Return the model's edits as one proposal, then each alone; empty where it could not answer."""
+        if self.given_up is not None:
+            return Offer(problems=(self.given_up,))
         before = self.model.usage.total
         budget = self.options.prompt_tokens
         if self.model.context_tokens is not None:
@@ -62,7 +66,8 @@ class ModelProposer:
             )
             reading = await converse(self.model, edit_conversation(request, view, prompt))
         except BackendError as error:
-            return Offer(tokens=self.model.usage.total - before, problems=(str(error),))
+            self.given_up = str(error)
+            return Offer(tokens=self.model.usage.total - before, problems=(str(error),), failure=str(error))
         return Offer(_proposals(reading), self.model.usage.total - before, reading.problems)
 
 

@@ -30,6 +30,8 @@ class Child:
     by: str = ""
     tokens: int = 0
     problems: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    """What kept proposers themselves from working."""
     replayed: bool = False
     """Whether it is known from an earlier search, and its tokens were spent then."""
 
@@ -69,16 +71,17 @@ class Offspring:
 
     def claimed(self, order: Order, offers: Iterable[tuple[str, Offer]]) -> Child:
         """Return the first child of an order's offers that nobody has seen, which is seen from now on."""
-        tokens, problems, names = 0, list[str](), list[str]()
+        tokens, problems, names, failures = 0, list[str](), list[str](), list[str]()
         for name, offer in offers:
             tokens += offer.tokens
             names.append(name)
+            failures += [offer.failure] if offer.failure else []
             candidate, why = self._first(order, offer.proposals)
             problems += [f"{name}: {problem}" for problem in (*offer.problems, *why)]
             if candidate is not None:
                 self.seen.add(candidate.id)
-                return Child(candidate, name, tokens, tuple(problems))
-        return Child(None, "+".join(names), tokens, tuple(problems))
+                return Child(candidate, name, tokens, tuple(problems), tuple(failures))
+        return Child(None, "+".join(names), tokens, tuple(problems), tuple(failures))
 
     def _asked(self, order: Order) -> Asked:
         assert order.parent is not None

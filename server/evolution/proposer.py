@@ -55,6 +55,8 @@ class Offer:
     """Of a model, spent on it."""
     problems: tuple[str, ...] = ()
     """Why there are none, or what was wrong with some: for the record."""
+    failure: str | None = None
+    """What kept the proposer itself from working, such as a model that is not there; None: nothing."""
 
 
 class Proposer(Protocol):

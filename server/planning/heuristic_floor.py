@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from catalog.similarity import words
 from catalog.tools import Snapshot, Tool
+from catalog.vocabulary import STOP_WORDS
 from server.planning.deterministic import inputs_schema
 from server.planning.view import World
 from skills_store.workflow.model import Node, Workflow
@@ -56,7 +57,7 @@ def plan_heuristic_floor(
 
 
 def _ranked(snapshot: Snapshot, task: str, servers: frozenset[str]) -> list[Tool]:
-    asked = set(words(task))
+    asked = set(words(task)) - STOP_WORDS
 
     def score(tool: Tool) -> int:
         said = set(words(f"{tool.id.server} {tool.id.tool} {tool.description}"))

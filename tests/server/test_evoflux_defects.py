@@ -3,11 +3,11 @@
 | # | defect | caught by |
 |---|--------|-----------|
 | 1 | the plan prompt says `params`, the parser reads `args` | `test_1_…` below: another name for arguments is a fault |
-| 2 | the gain is divided by about nothing while the best score is 0 | `test_2_…` below: a search from score 0 goes on as from any other |
-| 3 | guidance that starts anew always fires at the first iteration | `test_3_…` below: the first children are cheap edits of the base |
+| 2 | the gain is divided by about nothing while the best score is 0 | `test_2_…` below; `test_growth::test_one_score_moves_growth`, `…stay_within_their_bounds` |
+| 3 | guidance that starts anew always fires at the first iteration | `test_3_…` below; `test_growth::TestGuidance`, `test_population::…guided_and_not_at_its_beginning` |
 | 4 | a validator nobody waits for; reordering wipes its edges | `test_4_…` below; `test_propose::test_no_proposal_touches_a_check_…` |
-| 5 | removal leaves dangling references, a swap keeps foreign parameters, an added call cannot validate | `test_5_…` below; `test_propose::test_proposals_are_bounded_ordered_complete_…` |
-| 6 | a random parameter edit writes policy flags into tool arguments | `test_6_…` below |
+| 5 | removal leaves dangling references, a swap keeps foreign parameters, an added call cannot validate | `test_5_…` below; `test_propose::test_proposals_are_bounded_ordered_complete_…`; `test_random_edits::test_an_inserted_node_…` |
+| 6 | a random parameter edit writes policy flags into tool arguments | `test_6_…` below; `test_random_edits::TestSoundness`, `test_model_edits::…policy_flag…` |
 | 7 | arguments are not validated before execution | `test_7_…` below; `test_run::test_what_is_wrong_with_arguments_is_seen_before_the_call` |
 | 8 | references only as whole strings at the top level | `test_8_…` below; `test_references::test_a_value_resolves` |
 | 9 | unknown names are mapped onto missing ones by position, silently | `test_9_…` below; `test_argument_faults::test_a_name_without_any_likeness_…` |
@@ -15,9 +15,9 @@
 | 11 | structured content and output schemas are ignored | `test_11_…` below |
 | 12 | the scorer that needs no model is broken | `test_12_…` below; `test_search::TestEvaluation::test_what_became_of_a_candidate` |
 | 13 | perturbations are injected into real searches | `test_13_…` below; `test_search::TestDeterminism` |
-| 14 | one failing node discards finished waves; each retry repeats side effects | `test_14_…` below; `test_search::TestEffects` |
-| 15 | infeasible children leave no record | `test_15_…` below; `test_search::TestTidying::test_what_was_tried_in_vain_is_told_too_…` |
-| 16 | the edit prompt hides current parameters and schemas | `test_16_…` below: a proposer sees both |
+| 14 | one failing node discards finished waves; each retry repeats side effects | `test_14_…` below; `test_search::TestEffects`; `test_write_once`; `test_search_record::…write…` |
+| 15 | infeasible children leave no record | `test_15_…` below; `test_search_record::test_every_candidate_has_its_line_…`; `test_search::TestTidying::test_what_was_tried_in_vain_is_told_too_…` |
+| 16 | the edit prompt hides current parameters and schemas | `test_16_…` below; `test_model_edits::TestPrompt::test_it_shows_arguments_…` |
 | 17 | concurrency is bounded by the size of a wave only | `test_17_…` below; `test_run::test_no_more_calls_are_on_their_way_…` |
 """  # noqa: E501
 
@@ -33,6 +33,7 @@ from catalog.effects import Effect, EffectTable
 from catalog.schema import is_valid
 from catalog.testing import Reply, ScriptedServer, ScriptedTool
 from catalog.tools import ToolId
+from server.evolution.options import SearchOptions
 from server.evolution.propose import propose
 from server.evolution.tool_faults import remapped
 from server.execution.run import RunOptions
@@ -77,23 +78,32 @@ def test_1_arguments_under_another_name_are_a_fault_and_not_lost(other: str):
     assert [(f.pointer, f.node) for f in refused.value.faults] == [(f"/nodes/0/{other}", "now")]
 
 
-async def test_2_a_search_from_nothing_goes_on_as_from_any_other():
+BRED = SearchOptions(strategy="population", ladder_first=False, generations=40)
+BOTH = pytest.mark.parametrize("options", [SearchOptions(), BRED], ids=["ladder", "population"])
+"""A defect of the search is looked for in both."""
+
+
+@BOTH
+async def test_2_a_search_from_nothing_goes_on_as_from_any_other(options: SearchOptions):
     broken = workflow(
         node("conv", "units/temperature_convert", {"from_unit": "Celsius"}),
         outputs={"fahrenheit": "$nodes.gone.output#/x"},
         inputs=("city",),
     )
     async with scene(weather_servers(), NEVER, plan=broken, task=TASK, inputs=OSLO) as it:
-        result = await it.repair(broken, Budget(candidates=30))
+        result = await it.repair(broken, Budget(candidates=30), options=options)
     assert result.base.evaluation.fitness.checks_passed == 0
     assert len(result.records) == 30
+    assert all(0 <= r.made.growth <= 1 and 0 <= r.made.intensity <= 0.7 for r in result.records)
     assert all(math.isfinite(r.candidate.cost) and math.isfinite(r.evaluation.unmet) for r in result.records)
     assert len({r.candidate.last[0].kind for r in result.records[1:]}) > 1
 
 
-async def test_3_the_first_candidates_are_edits_of_the_base_and_not_a_new_plan():
+@BOTH
+async def test_3_the_first_candidates_are_edits_of_the_base_and_not_a_new_plan(options: SearchOptions):
     async with scene(weather_servers(), NEVER, plan=BROKEN, task=TASK, inputs=OSLO) as it:
-        result = await it.repair(BROKEN, Budget(candidates=8))
+        result = await it.repair(BROKEN, Budget(candidates=8), options=options)
+    assert not [r for r in result.records if r.made.mode == "meta"]
     assert {r.candidate.parent for r in result.records[1:3]} == {result.base.candidate.id}
     for record in result.records[1:]:
         replayed = BROKEN
@@ -122,22 +132,25 @@ def test_5_a_removal_dangles_nothing_and_a_swap_brings_only_what_the_new_tool_ta
     assert remapped(foreign, as_tool("sums", SUMS[0])).keys() <= {"a", "b"}
 
 
-async def test_6_no_candidate_is_given_an_argument_that_its_tool_does_not_have():
+@BOTH
+async def test_6_no_candidate_is_given_an_argument_that_its_tool_does_not_have(options: SearchOptions):
     async with scene(weather_servers(), NEVER, plan=BROKEN, task=TASK, inputs=OSLO) as it:
-        result = await it.repair(BROKEN, Budget(candidates=60))
+        result = await it.repair(BROKEN, Budget(candidates=60), options=options)
         world = it.evaluator.world
     for record in result.records[1:]:
         for edit in record.candidate.last:
             if isinstance(edit, EditParameter) and edit.node and not edit.remove and not edit.mapped:
-                tool = next(n.tool for n in record.candidate.workflow.nodes if n.id == edit.node)
-                assert tool is not None
+                tool = next((n.tool for n in record.candidate.workflow.nodes if n.id == edit.node), None)
+                if tool is None:
+                    continue  # a later edit of the same child took the node out
                 assert argument_schema(world.snapshot.get(tool), edit.pointer.removeprefix("/"))
 
 
-async def test_7_a_call_that_its_schema_refuses_is_not_made():
+@BOTH
+async def test_7_a_call_that_its_schema_refuses_is_not_made(options: SearchOptions):
     servers = weather_servers()
     async with scene(servers, NEVER, plan=BROKEN, task=TASK, inputs=OSLO) as it:
-        await it.repair(BROKEN, Budget(candidates=60))
+        await it.repair(BROKEN, Budget(candidates=60), options=options)
         for tool in it.evaluator.world.snapshot:
             made = [arguments for name, arguments in it.calls(tool.id.server) if name == tool.id.tool]
             assert all(is_valid(tool.input_schema, arguments) for arguments in made)
@@ -216,10 +229,11 @@ async def test_12_the_score_needs_no_model_and_rises_with_every_mended_fault():
     assert scores[0] < scores[1] < scores[2]
 
 
-async def test_13_nothing_is_made_to_fail_on_purpose():
+@BOTH
+async def test_13_nothing_is_made_to_fail_on_purpose(options: SearchOptions):
     servers = weather_servers()
     async with scene(servers, NEVER, plan=BROKEN, task=TASK, inputs=OSLO) as it:
-        result = await it.repair(BROKEN, Budget(candidates=60))
+        result = await it.repair(BROKEN, Budget(candidates=60), options=options)
     faults = [fault for record in result.records for fault in record.evaluation.faults]
     assert not [fault for fault in faults if fault.evidence != "workflow"]
     assert not [call for server in servers.values() for call in server.log.calls if call.cancelled]
@@ -252,9 +266,10 @@ async def test_14_what_is_finished_is_kept_and_no_side_effect_happens_again():
     ]
 
 
-async def test_15_every_candidate_leaves_a_record_with_its_faults():
+@BOTH
+async def test_15_every_candidate_leaves_a_record_with_its_faults(options: SearchOptions):
     async with scene(weather_servers(), NEVER, plan=BROKEN, task=TASK, inputs=OSLO) as it:
-        result = await it.repair(BROKEN, Budget(candidates=60))
+        result = await it.repair(BROKEN, Budget(candidates=60), options=options)
     known = {record.candidate.id for record in result.records}
     infeasible = [r for r in result.records if r.evaluation.status == "static_faults"]
     assert len(infeasible) > 1

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from catalog.effects import Effect, EffectTable
 from catalog.testing import ScriptedTool
@@ -55,7 +56,7 @@ CHECKED = workflow(
     expect="output.total > `0`",
 )
 BROKEN = weather_plan(now={"town": "$inputs.city"})
-SEEN = {"now": {"station": "north", "temp_c": 5.0}, "conv": {"converted_value": 278.15}}
+SEEN: dict[str, JsonValue] = {"now": {"station": "north", "temp_c": 5.0}, "conv": {"converted_value": 278.15}}
 
 
 def view(planned: Workflow, effects: EffectTable = FREE) -> View:

@@ -53,7 +53,13 @@ RECORDER = Recorder(unredacted)
 
 
 def head(base: Workflow = BROKEN, **more: Any) -> SearchLine:
-    fields = {"task": TASK, "inputs": digest(OSLO), "checks": digest(NEVER), "seed": 3, **more}
+    fields: dict[str, Any] = {
+        "task": TASK,
+        "inputs": digest(OSLO),
+        "checks": digest(NEVER),
+        "seed": 3,
+        **more,
+    }
     return SearchLine(base=content_hash(base), workflow=base.to_json(), strategy="population", **fields)
 
 
