@@ -103,7 +103,7 @@ class TestSearching:
             await bank.repair(broken, request(checks=self.SIX, budget=Budget(candidates=30, tokens=0)))
         assert model.requests == []
 
-    async def test_a_record_is_kept_taken_up_and_refused_for_another_workflow(
+    async def test_a_record_is_kept_taken_up_and_refused_for_another(
         self, open_desk, broken, tmp_path
     ):
         path, wanted = tmp_path / "search.jsonl", SearchOptions(strategy="population", seed=4)

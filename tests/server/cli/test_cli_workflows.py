@@ -185,11 +185,8 @@ def test_a_record_that_cannot_be_gone_on_with_is_misuse(cli):
     cli.bank.answers["repair"] = RecordMismatch("r is the record of a search with another workflow")
     ran = cli("repair", cli.file("w.json", "{}"), "--resume", "r", "--json")
     assert ran.code == 2
-    assert ran.json["error"] == {
-        "kind": "record",
-        "message": "r is the record of a search with another workflow",
-        "pointer": None,
-    }
+    message = "r is the record of a search with another workflow"
+    assert ran.json["error"] == {"kind": "record", "message": message}
 
 
 @pytest.mark.parametrize(
