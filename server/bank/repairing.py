@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -186,7 +187,9 @@ def _keep_trace(result: SearchResult, context: Context, level: str | None) -> Tr
         return None
     trace = judged_trace(best.trace, result.best.candidate.workflow, best.verdict, context)
     faults = tuple(context.recorder.fault(fault) for fault in best.faults)
-    trace = trace.model_copy(update={"faults": faults, "level": level})
+    taken_over = context.store.trace(trace.id) is not None  # of a search that was taken up
+    fresh = uuid.uuid4().hex if taken_over else trace.id
+    trace = trace.model_copy(update={"id": fresh, "faults": faults, "level": level})
     context.store.add_trace(trace)
     return trace
 

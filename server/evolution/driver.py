@@ -85,6 +85,7 @@ class _Search:
     verified_at: float = math.inf
     """Candidates evaluated when the first one verified."""
     replayed: int = 0
+    _best: Record | None = None
 
     @property
     def spent_calls(self) -> int:
@@ -96,7 +97,9 @@ class _Search:
 
     @property
     def best(self) -> Record:
-        return fittest(self.records)
+        if self._best is None:
+            raise ValueError("no candidate was evaluated yet")
+        return self._best
 
     def spent(self, share: float = 1.0) -> str | None:
         """Return which budget is spent to a share in (0, 1], None while all last."""
@@ -242,6 +245,7 @@ class _Search:
 
     def _keep(self, record: Record) -> None:
         self.records.append(record)
+        self._best = record if self._best is None else fittest([self._best, record])
         self.offspring.note(record)
         if self.journal.write(record):
             self.replayed += 1

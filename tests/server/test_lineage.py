@@ -282,9 +282,9 @@ class TestFitness:
 
     async def test_a_judges_score_is_reported_and_labelled_and_orders_what_no_check_tells_apart(self):
         class Judge:
-            async def score(self, planned: Workflow, evaluation: Evaluation) -> float | None:
+            async def score(self, workflow: Workflow, evaluation: Evaluation) -> float | None:
                 assert evaluation.executed_ok
-                return 0.75 if planned.nodes[1].arguments["to_unit"] == "fahrenheit" else None
+                return 0.75 if workflow.nodes[1].arguments["to_unit"] == "fahrenheit" else None
 
         async with scene(weather_servers(), plan=BASE, task=TASK, inputs=OSLO) as it:
             it.evaluator.judge = Judge()

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from catalog.effects import Effect
 from catalog.search import ToolIndex
 from catalog.testing import Reply, ScriptedServer, ScriptedTool
+from server.backends.roles import with_backend
+from server.backends.scripted import ScriptedBackend
+from server.bank.bank import Bank
 from server.bank.errors import NotSaved
 from server.bank.running import static_faults
+from server.evolution.errors import RecordExists, RecordMismatch
+from server.evolution.options import SearchOptions
 from server.execution.consent import GrantAll
 from server.planning.view import View, World
 from server.reports import exit_code
@@ -50,6 +56,77 @@ async def test_a_broken_document_is_repaired_and_told(open_desk, broken):
     assert "b" in report.diff
     assert (kept.status, kept.outputs) == ("verified", {"sum": 5})
     assert (report.skill, report.skill_reason) == (None, "")
+
+
+class TestSearching:
+    """What a repair does beyond its ladder, through the bank."""
+
+    SIX = Checks(("output.sum == `-6`",))
+
+    async def test_by_default_and_without_a_model_the_ladder_is_all_there_is(self, open_desk, broken):
+        async with open_desk() as desk:
+            report = await desk.bank.repair(broken, request(checks=self.SIX, budget=Budget(candidates=60)))
+        assert {record.strategy for record in report.lineage} == {"ladder"}
+        assert report.tokens == 0
+
+    async def test_a_population_goes_on_from_where_the_ladder_ends(self, open_desk, broken):
+        wanted = SearchOptions(strategy="population", seed=4)
+        async with open_desk() as desk:
+            report = await desk.bank.repair(
+                broken, request(checks=self.SIX, budget=Budget(candidates=80), search=wanted)
+            )
+        assert [r.strategy for r in report.lineage[:40]] == ["ladder"] * 40
+        assert {r.strategy for r in report.lineage[40:]} == {"population"}
+        assert {r.mode for r in report.lineage[40:]} <= {"explore", "exploit", "meta"}
+        assert (report.status, report.candidates, report.budget_spent) == ("failed", 80, "candidates")
+
+    async def test_a_model_that_edits_is_asked_when_the_ladder_has_not_found_it(self, open_desk, broken):
+        answer = json.dumps(
+            {"edits": [{"op": "edit_parameter", "node": "sum", "parameter": "b", "value": -9}]}
+        )
+        model = ScriptedBackend(lambda _: answer)
+        async with open_desk() as desk:
+            bank = Bank(replace(desk.context, models=with_backend(model)))
+            report = await bank.repair(
+                broken, request(checks=self.SIX, budget=Budget(candidates=200, tokens=20_000))
+            )
+        assert report.status == "verified"
+        assert report.outputs == {"sum": -6}
+        assert 0 < report.tokens <= 20_000
+        assert "model" in {record.by for record in report.lineage}
+        assert {request.schema_name for request in model.requests} == {"edits"}
+
+    async def test_without_tokens_no_model_is_asked(self, open_desk, broken):
+        model = ScriptedBackend([])
+        async with open_desk() as desk:
+            bank = Bank(replace(desk.context, models=with_backend(model)))
+            await bank.repair(broken, request(checks=self.SIX, budget=Budget(candidates=30, tokens=0)))
+        assert model.requests == []
+
+    async def test_a_record_is_kept_taken_up_and_refused_for_another(
+        self, open_desk, broken, tmp_path
+    ):
+        path, wanted = tmp_path / "search.jsonl", SearchOptions(strategy="population", seed=4)
+        spent = Budget(candidates=40)
+        async with open_desk() as desk:
+            first = await desk.bank.repair(
+                broken, request(checks=self.SIX, budget=spent, search=wanted, record=path)
+            )
+        assert len(path.read_text().splitlines()) > 40
+        async with open_desk() as desk:
+            again = await desk.bank.repair(
+                broken, request(checks=self.SIX, budget=spent, search=wanted, resume=path)
+            )
+            ids = [record.id for record in again.lineage]
+            assert ids[:40] == [record.id for record in first.lineage]
+            assert again.candidates == 80
+            with pytest.raises(RecordMismatch, match="other checks"):
+                await desk.bank.repair(broken, request(budget=spent, resume=path))
+            with pytest.raises(RecordExists):
+                await desk.bank.repair(broken, request(checks=self.SIX, budget=spent, record=path))
+            other = {**broken, "outputs": {"sum": "$nodes.sum.output"}}
+            with pytest.raises(RecordMismatch, match="another workflow"):
+                await desk.bank.repair(other, request(checks=self.SIX, budget=spent, resume=path))
 
 
 class TestBudgets:

@@ -12,6 +12,8 @@ from catalog.effects import Effect
 from catalog.errors import ConfigError, ServerUnavailable
 from catalog.tools import ToolId
 from server.bank.errors import BankError, SkillNotCallable
+from server.evolution.errors import RecordMismatch
+from server.evolution.options import SearchOptions
 from server.execution.consent import ConsentQuestion
 from server.progress import Progress
 from server.reports import CandidateRecord, CheckReport, NotRepeated, RepairReport, RunReport
@@ -154,6 +156,57 @@ def test_repair_passes_the_request_on(cli):
         examples=({"a": 2}, {"a": 3}),
     )
     assert cli.bank.asked == [("repair", b"{}", request)]
+
+
+def test_repair_passes_on_how_to_search_and_where_it_is_written_down(cli):
+    cli.bank.answers["repair"] = RepairReport(status="verified", outputs={}, workflow={})
+    record = cli.folder / "search.jsonl"
+    cli(
+        "repair",
+        cli.file("w.json", "{}"),
+        *("--strategy", "population", "--seed", "7", "--record", str(record), "--budget-tokens", "100"),
+    )
+    request = RepairRequest(
+        budget=Budget(tokens=100), search=SearchOptions(strategy="population", seed=7), record=record
+    )
+    assert cli.bank.asked == [("repair", b"{}", request)]
+
+
+def test_a_search_is_gone_on_with_in_its_own_record_alone(cli):
+    ran = cli("repair", cli.file("w.json", "{}"), "--record", "a", "--resume", "b")
+    assert ran.code == 2
+    assert "--resume goes on in its own file" in ran.err
+    ran = cli("repair", cli.file("w.json", "{}"), "--strategy", "luck")
+    assert ran.code == 2
+    assert "'luck' is not one of" in ran.err
+
+
+def test_a_record_that_cannot_be_gone_on_with_is_misuse(cli):
+    cli.bank.answers["repair"] = RecordMismatch("r is the record of a search with another workflow")
+    ran = cli("repair", cli.file("w.json", "{}"), "--resume", "r", "--json")
+    assert ran.code == 2
+    message = "r is the record of a search with another workflow"
+    assert ran.json["error"] == {"kind": "record", "message": message}
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"), [("l.mmd", "flowchart TD"), ("l.json", '{\n  "best": "sha256:b"')]
+)
+def test_repair_writes_the_lineage_as_the_name_says(cli, name, begins):
+    lineage = (
+        CandidateRecord(id="sha256:a", parent=None, edits=(), score=0.5, status="failed"),
+        CandidateRecord(id="sha256:b", parent="sha256:a", edits=("x",), score=1.0, status="verified"),
+    )
+    cli.bank.answers["repair"] = RepairReport(
+        status="verified", outputs={}, workflow={}, lineage=lineage, candidate="sha256:b"
+    )
+    path = cli.folder / name
+    ran = cli("repair", cli.file("w.json", "{}"), "--lineage", str(path))
+    assert ran.code == 0
+    assert path.read_text().startswith(begins)
+    assert f"wrote {path}" in ran.err
+    ran = cli("repair", cli.file("w.json", "{}"), "--lineage", str(cli.folder / "no" / "where"))
+    assert ran.code == 2
 
 
 def test_solve_passes_the_request_on(cli):
