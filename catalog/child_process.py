@@ -112,14 +112,17 @@ async def _start(spec: ServerSpec) -> _Child:
         raise ServerUnavailable(spec.name, "no command is configured")
     mark = new_mark()
     reading, writing = os.pipe()
+    process: Process | None = None
     try:
-        process = await anyio.open_process(
-            [spec.command, *spec.args],
-            stdin=reading,
-            cwd=spec.cwd,
-            env=get_default_environment() | dict(spec.env) | {MARK_VARIABLE: mark},
-            start_new_session=True,
-        )
+        # Given up half-way, the process would run on with nobody who knows of it.
+        with anyio.CancelScope(shield=True):
+            process = await anyio.open_process(
+                [spec.command, *spec.args],
+                stdin=reading,
+                cwd=spec.cwd,
+                env=get_default_environment() | dict(spec.env) | {MARK_VARIABLE: mark},
+                start_new_session=True,
+            )
     except BaseException as error:
         os.close(writing)
         if not isinstance(error, OSError | ValueError):
@@ -128,6 +131,8 @@ async def _start(spec: ServerSpec) -> _Child:
         raise ServerUnavailable(spec.name, f"cannot start {spec.command!r}: {reason}") from error
     finally:
         os.close(reading)
+    if process is None:
+        raise RuntimeError("a shielded start was cut off")
     return _Child(process, ChildInput(writing), ProcessTree(process.pid, mark))
 
 

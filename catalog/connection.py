@@ -22,7 +22,9 @@ from pydantic import JsonValue, ValidationError
 
 from catalog.call import classify, classify_large
 from catalog.circuit import Circuit, CircuitState, Dice
+from catalog.config.model import Forwarded
 from catalog.era import Era
+from catalog.forwarding import Attendant, AttendedCall, NotForwarded, Unhurried
 from catalog.http_client import NOT_DELIVERED
 from catalog.link import Link, OpenTransport
 from catalog.result import CallFailure, CallOutcome, FailureKind, RanUpstream
@@ -54,6 +56,8 @@ class Options:
     """Calls under way at once; others wait, within their time."""
     idle_seconds: float | None = None
     """After how long without a call it is ended until the next one, None: never."""
+    forwards: frozenset[Forwarded] = frozenset()
+    """What it may ask or tell the client behind a call."""
     leaves_state: Callable[[str], bool] = lambda tool: True  # noqa: ARG005  (of any tool)
     """Whether a call of this tool may leave something that ending the upstream would lose."""
 
@@ -147,7 +151,10 @@ class Connection:
             return
         if (before is not None and not self._options.reconnects) or self._circuit.state == "open":
             return
-        self._link = Link(self.name, self._open_transport, self._listed, self._options.idle_seconds)
+        options = self._options
+        self._link = Link(
+            self.name, self._open_transport, self._listed, options.idle_seconds, options.forwards
+        )
         self._group.start_soon(self._run, self._link, before)
 
     async def ready(self) -> bool:
@@ -180,6 +187,7 @@ class Connection:
         *,
         timeout_seconds: float,
         progress: Progress | None = None,
+        attendant: Attendant | None = None,
     ) -> CallOutcome:
         """Call a tool and return what came of it; trouble upstream is a value, never raised.
 
@@ -190,8 +198,12 @@ class Connection:
             arguments: sent as they are.
             timeout_seconds: bound of the whole call, a start included.
             progress: awaited for each progress report of the upstream.
+            attendant: who is behind the call, for what the upstream may ask.
+
+        Raises:
+            NotAnswered: the attendant cannot be asked that, or refused.
         """
-        call = _Call(tool, arguments, progress, time.perf_counter())
+        call = _Call(tool, arguments, progress, time.perf_counter(), attendant)
         outcome: CallOutcome | None = None
         try:
             outcome = await self._within(timeout_seconds, call)
@@ -200,7 +212,9 @@ class Connection:
             self._count(call, outcome)
 
     async def _within(self, timeout_seconds: float, call: _Call) -> CallOutcome:
-        with anyio.move_on_after(timeout_seconds):
+        with anyio.move_on_after(timeout_seconds) as scope:
+            if call.attendant is not None:
+                call.attendant = Unhurried(call.attendant, scope)
             async with self._slots:
                 call.has_slot = True
                 return await self._attempt(call)
@@ -246,8 +260,10 @@ class Connection:
             return None
         call.link = link
         try:
-            with link.calling(leaves_state=self._options.leaves_state(call.tool)):
-                answer = await link.client.call_tool(call.tool, call.arguments, progress_callback=call.relay)
+            with link.calling(call.attendant, leaves_state=self._options.leaves_state(call.tool)):
+                answer = await link.call(link.client, call.attended)
+        except NotForwarded as refused:
+            return call.failure(FailureKind.DENIED, str(refused), RanUpstream.UNSURE)
         except NotSent:
             call.link = None
             return None
@@ -316,6 +332,7 @@ class _Call:
     arguments: dict[str, JsonValue]
     progress: Progress | None
     began: float
+    attendant: Attendant | None = None
     link: Link | None = None
     """Where it was sent; None while it provably was not."""
     has_slot: bool = False
@@ -338,6 +355,11 @@ class _Call:
             await report(progress, total, message)
 
         return relay
+
+    @property
+    def attended(self) -> AttendedCall:
+        """The call as it is sent."""
+        return AttendedCall(self.tool, self.arguments, self.relay, self.attendant)
 
     def was_never_sent(self, outcome: CallFailure) -> bool:
         """Whether its time ended before it could be sent, which says nothing of the upstream."""

@@ -24,6 +24,7 @@ from catalog.config import Config
 from catalog.connection import Connection, EraMemory, Options, Progress, Status
 from catalog.effects import EffectTable, Reset
 from catalog.era import Era
+from catalog.forwarding import Attendant
 from catalog.process_tree import end_orphans
 from catalog.result import CallFailure, CallOutcome, FailureKind, RanUpstream
 from catalog.tools import Snapshot, Tool, ToolId
@@ -96,7 +97,7 @@ async def open_connections(
     wanted = None if only is None else frozenset(only)
     filled = os.environ if environment is None else environment
     upstreams = [
-        configured_upstream(spec, filled, config.idle_seconds)
+        configured_upstream(spec, filled, config.idle_seconds, config.forward.get(name, frozenset()))
         for name, spec in config.servers.items()
         if wanted is None or name in wanted
     ]
@@ -249,6 +250,7 @@ class Connections:
         *,
         timeout_seconds: float | None = None,
         progress: Progress | None = None,
+        attendant: Attendant | None = None,
     ) -> CallOutcome:
         """Call a tool on its shared connection, which is started if necessary.
 
@@ -257,6 +259,7 @@ class Connections:
             arguments: sent as they are.
             timeout_seconds: None for the server's or the connections' default.
             progress: awaited for each progress report.
+            attendant: who is behind the call, for what its server may ask; None: nobody.
         """
         upstream, connection = self._upstreams.get(tool.server), self._shared.get(tool.server)
         if upstream is None:
@@ -270,6 +273,7 @@ class Connections:
             arguments,
             timeout_seconds=timeout_seconds or upstream.timeout_seconds or self._timeout_seconds,
             progress=progress,
+            attendant=attendant,
         )
 
     @asynccontextmanager
@@ -340,6 +344,7 @@ class Connections:
                 era=upstream.era,
                 parallel_calls=upstream.parallel_calls or _PARALLEL_CALLS,
                 idle_seconds=None if isolated else upstream.idle_seconds,
+                forwards=upstream.forwards,
                 leaves_state=self._leaves_state(upstream),
             ),
             self._dice,

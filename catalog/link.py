@@ -21,8 +21,10 @@ from mcp.client.session import DISCOVER_TIMEOUT_SECONDS, IncomingMessage
 from mcp.client.subscriptions import SubscriptionLost
 from pydantic import ValidationError
 
+from catalog.config.model import Forwarded
 from catalog.era import Era
 from catalog.errors import CatalogError
+from catalog.forwarding import Attendant, AttendedCall, Switchboard, call_attended
 from catalog.listing import Listing, list_tools
 from catalog.plain_text import plain_text
 from catalog.transport import LastWords
@@ -72,6 +74,7 @@ class Link:
         open_transport: OpenTransport,
         listed: Callable[[Link], None],
         idle_seconds: float | None = None,
+        forwards: frozenset[Forwarded] = frozenset(),
     ) -> None:
         self.settled = anyio.Event()
         self.left = anyio.Event()
@@ -88,6 +91,7 @@ class Link:
         self._name = name
         self._open_transport = open_transport
         self._listed = listed
+        self._board = Switchboard(name, forwards)
         self._wire = Wire()
         self._words = LastWords()
         self._scope = anyio.CancelScope()
@@ -117,20 +121,30 @@ class Link:
         return [*error, *self._words.problems(), *self._wire.problems, *listing]
 
     @contextmanager
-    def calling(self, *, leaves_state: bool) -> Generator[None]:
+    def calling(self, attendant: Attendant | None, *, leaves_state: bool) -> Generator[None]:
         """Count a call as under way.
 
         Args:
+            attendant: who is behind it, None: nobody who could be asked.
             leaves_state: whether it may leave something in the upstream that its end would lose;
                 an upstream that holds something is never idle.
         """
         self.in_flight += 1
         self._holds_state |= leaves_state
         try:
-            yield
+            with self._board.attended(attendant):
+                yield
         finally:
             self.in_flight -= 1
             self._used_at = anyio.current_time()
+
+    async def call(self, client: Client, call: AttendedCall) -> types.CallToolResult:
+        """Call a tool and lead the call through what its upstream asks.
+
+        Raises:
+            NotForwarded: it asked what is not passed on.
+        """
+        return await call_attended(client, call, self._board)
 
     def why(self) -> str:
         """Return why it cannot be used; empty when nothing is known."""
@@ -210,11 +224,16 @@ class Link:
             if isinstance(message, types.ToolListChangedNotification):
                 self._stale.set()
 
+        board = self._board
         return Client(
             self._wire.around(self._open_transport(self._words)),
             mode="legacy" if era == "legacy" else "auto",
             message_handler=message_handler,
             cache=None,
+            elicitation_callback=board.offered("elicitation", board.elicit),
+            sampling_callback=board.offered("sampling", board.sample),
+            list_roots_callback=board.offered("roots", board.roots),
+            logging_callback=board.offered("log", board.log),
         )
 
     async def _establish(self, client: Client, began: float) -> None:

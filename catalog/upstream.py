@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from catalog.config import ServerSpec, expand
+from catalog.config import Forwarded, ServerSpec, expand
 from catalog.effects import Reset
 from catalog.era import Era
 from catalog.errors import ServerUnavailable
@@ -36,12 +36,17 @@ class Upstream:
     """Calls under way at once, None: the default of the connections."""
     idle_seconds: float | None = None
     """After how long without a call its shared process is ended, None: never."""
+    forwards: frozenset[Forwarded] = frozenset()
+    """What it may ask or tell the client behind a call."""
     may_lose_state: bool = False
     """Whether it may be ended when idle although calls may have left something in it."""
 
 
 def configured_upstream(
-    spec: ServerSpec, environment: Mapping[str, str], idle_seconds: float | None = None
+    spec: ServerSpec,
+    environment: Mapping[str, str],
+    idle_seconds: float | None = None,
+    forwards: frozenset[Forwarded] = frozenset(),
 ) -> Upstream:
     """Return a configured server as an upstream; placeholders are filled when it is opened.
 
@@ -49,6 +54,7 @@ def configured_upstream(
         spec: as configured. Its own `idle_seconds` is the operator's word that nothing is lost then.
         environment: fills placeholders.
         idle_seconds: for servers that say nothing of it; None: such servers are kept.
+        forwards: what it may ask or tell the client behind a call.
     """
 
     def opened(reset: Reset, words: LastWords) -> Transport:
@@ -61,6 +67,7 @@ def configured_upstream(
         timeout_seconds=spec.timeout_seconds,
         disabled=spec.disabled,
         parallel_calls=spec.parallel_calls,
+        forwards=forwards,
         idle_seconds=(idle_seconds if spec.idle_seconds is None else spec.idle_seconds) or None,
         may_lose_state=spec.idle_seconds is not None,
     )

@@ -64,7 +64,7 @@ Route = Literal["direct", "seeded", "dynamic"]
 
 
 class _Report(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class ErrorDetail(_Report):

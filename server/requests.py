@@ -12,11 +12,12 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from catalog.config import ModelSpec
+from catalog.tools import ToolId
 from server.evolution.options import SearchOptions
 from server.reports import Route
 from server.verification import Checks
 
-__all__ = ["Budget", "RepairRequest", "SaveRequest", "SolveRequest"]
+__all__ = ["Budget", "RepairRequest", "SaveCodeRequest", "SaveRequest", "SolveRequest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +111,21 @@ class SaveRequest:
     """Values that become inputs, by the names they shall have."""
     examples: tuple[Mapping[str, JsonValue], ...] = ()
     """Other inputs known to be valid, on which the skill is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveCodeRequest:
+    """A Python function that is to become a skill."""
+
+    name: str
+    """Of the skill."""
+    source: str
+    """Text of a module."""
+    tests: str
+    """Text of its tests: asserts of the form `assert f(…) == …`, or a JSON list."""
+    entry: str | None = None
+    """The function that is called, None: the last one that is not private."""
+    tools: Mapping[str, ToolId] = field(default_factory=dict[str, ToolId])
+    """By the name it calls them under, the tools it is granted; empty: it is pure."""
+    task: str | None = None
+    """The task in a person's words, None when none was given."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from catalog.config import Config, secrets_of
 from catalog.connections import open_connections
@@ -21,6 +22,7 @@ from server.execution.spill import Spill
 from server.models.runtime import host_of
 from server.models.serving import local_serving
 from server.progress import ProgressListener, ignore_progress
+from server.sandbox.sandbox import open_sandbox
 from server.settings import Settings
 from skills_store.redaction import Redactor
 from skills_store.sqlite import open_sqlite_store
@@ -35,6 +37,7 @@ async def open_bank(
     consent: Consent | None = None,
     progress: ProgressListener = ignore_progress,
     memoise: bool = True,
+    publish: int | None = None,
 ) -> AsyncGenerator[Bank]:
     """Open the bank of some settings; leaving it ends every server it started.
 
@@ -45,6 +48,7 @@ async def open_bank(
         consent: who is asked about calls that are not free; None: nobody.
         progress: told what is going on.
         memoise: False only to measure what remembering answers saves.
+        publish: most skills that clients see as tools, None: as configured.
 
     Raises:
         ConfigError: the configuration cannot be used.
@@ -55,6 +59,7 @@ async def open_bank(
         settings.open_secrets(), lambda name, kept: redactor.learn(login_secrets(name, kept))
     )
     config = settings.load_config().keeping(secrets)
+    config = config if publish is None else replace(config, publish=publish)
     redactor.learn((*secrets_of(config, settings.environment), *settings.model_keys))
     store = open_sqlite_store(settings.store_path)
     finder = Finder(_embedder_of(config, settings), settings.store_path.with_suffix(".vectors"))
@@ -70,6 +75,7 @@ async def open_bank(
                 memory=settings.store_path.with_suffix(".models.json"),
             ) as models,
             afterwards.attended(),
+            open_sandbox() as sandbox,
         ):
             yield Bank(
                 Context(
@@ -87,6 +93,7 @@ async def open_bank(
                     spill=Spill(settings.store_path.with_suffix(".values")),
                     memoise=memoise,
                     afterwards=afterwards,
+                    sandbox=sandbox,
                 )
             )
     finally:

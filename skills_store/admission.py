@@ -18,6 +18,7 @@ from typing import Literal
 
 from catalog.canonical import JsonValue
 from catalog.similarity import words
+from skills_store.code.lint import constant_body
 from skills_store.evidence import Evidence, UsedTool, VariedRun
 from skills_store.skill import AdmissionCheck, AdmissionVerdict, Skill, SkillState
 from skills_store.workflow.graph import needed, output_nodes
@@ -25,10 +26,12 @@ from skills_store.workflow.model import Workflow
 from skills_store.workflow.references import Found
 from skills_store.workflow.scan import node_references, scan
 
-__all__ = ["MINIMUM_TRACES", "MINIMUM_VARIED_RUNS", "judge_admission"]
+__all__ = ["MINIMUM_TRACES", "MINIMUM_VARIED_RUNS", "ONE_READING", "is_refuted", "judge_admission"]
 
 MINIMUM_VARIED_RUNS = 2
 MINIMUM_TRACES = 2
+ONE_READING = "one_reading"
+"""Name of the check that no other reading of the run holds as well."""
 
 Gate = Literal["duplicate", "interface", "function", "safety", "trivial"]
 
@@ -87,6 +90,16 @@ def judge_admission(evidence: Evidence) -> AdmissionVerdict:
     if evidence.skill.origin == "user" and state != "active":
         state = "proposed"
     return AdmissionVerdict(state=state, reason=reason, checks=tuple(f.to_check() for f in findings))
+
+
+def is_refuted(verdict: AdmissionVerdict) -> bool:
+    """Return whether runs showed a candidate to be wrong, rather than short of evidence."""
+    return any(
+        check.gate in ("function", "trivial")
+        and check.leaves in ("shadow", "context_only")
+        and check.name != "no_frozen_literals"
+        for check in verdict.checks
+    )
 
 
 def _decided(findings: Sequence[_Finding]) -> tuple[SkillState, str] | None:
@@ -157,6 +170,8 @@ def _function(evidence: Evidence) -> Iterable[_Finding]:
     yield _reached(evidence, names)
     frozen = [f"the task's {literal} is a constant in the workflow" for literal in evidence.frozen_literals]
     yield _faultless("no_frozen_literals", "function", frozen, leaves="context_only")
+    undecided = [evidence.undecided] if evidence.undecided else []
+    yield _faultless(ONE_READING, "function", undecided, leaves="proposed")
 
 
 def _verified(evidence: Evidence) -> _Finding:
@@ -331,6 +346,11 @@ def _trivial(evidence: Evidence) -> Iterable[_Finding]:
     stands_on = sorted(output_nodes(workflow))
     empty = [] if stands_on else ["its outputs stand on no tool"]
     yield _faultless("calls_tools", "trivial", empty, inputs=[*stands_on])
+    codes = [node.code for node in workflow.nodes if node.code is not None]
+    found = [(code.entry, constant_body(code.source, code.entry)) for code in codes]
+    constants = [f"{entry} returns {value} whatever it is given" for entry, value in found if value]
+    if codes:
+        yield _faultless("trivial_body", "trivial", constants)
     good = [run for run in evidence.varied if run.is_good]
     constant = bool(_input_names(workflow) and good) and not any(run.outputs_changed for run in good)
     same = [f"its outputs were the same in {len(good)} runs on other inputs"] if constant else []

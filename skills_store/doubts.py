@@ -76,7 +76,11 @@ NO_DOUBTS: Final = Doubts()
 
 
 def doubts_of(
-    uses: Sequence[Use], version: int, trace_of: Callable[[str], Trace | None], now: float
+    uses: Sequence[Use],
+    version: int,
+    trace_of: Callable[[str], Trace | None],
+    now: float,
+    cleared_at: float = -math.inf,
 ) -> Doubts:
     """Return what speaks against a version of a skill.
 
@@ -85,6 +89,7 @@ def doubts_of(
         version: the one in question; uses of others say nothing about it.
         trace_of: finds a kept trace by its id.
         now: Unix seconds.
+        cleared_at: Unix seconds of the last audit it passed: failures up to then are none in a row.
     """
     counts: Counter[str] = Counter()
     inputs: list[dict[str, JsonValue]] = []
@@ -92,6 +97,7 @@ def doubts_of(
     for use in uses[:USES_LOOKED_AT]:
         if use.version != version or use.world_fault or (use.route == "seeded" and not use.succeeded):
             continue
+        is_in_a_row &= use.at > cleared_at
         trace = trace_of(use.trace) if use.trace is not None else None
         if not (kinds := list(_kinds(use, trace))):
             is_in_a_row = False

@@ -2,6 +2,7 @@
 
 StoreError
 ├── MalformedWorkflow     a document is no workflow; carries its faults
+├── MalformedCode         a source text is no function that can be a skill
 ├── VersionConflict       the head moved between read and write
 ├── IllegalTransition     the lifecycle table has no such move
 ├── UnknownSkill          no skill or version of that name
@@ -36,6 +37,10 @@ class MalformedWorkflow(StoreError):  # noqa: N818
         self.faults = faults
         self.document = document
         self.rest = rest
+
+
+class MalformedCode(StoreError):  # noqa: N818
+    """A source text that is no function a skill can be made of; says where and what helps."""
 
 
 class VersionConflict(StoreError):  # noqa: N818

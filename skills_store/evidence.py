@@ -119,6 +119,8 @@ class Evidence:
     varied: tuple[VariedRun, ...] = ()
     frozen_literals: tuple[str, ...] = ()
     """Values that the task states and the workflow still holds as constants, readable."""
+    undecided: str = ""
+    """Why another reading of its run holds as well, and what would decide; empty when it is the only one."""
     verifications: tuple[Verification, ...] = ()
     """What was said of the runs it was made from."""
     distinct_verified_traces: int = 0

@@ -40,7 +40,11 @@ _TABLE: tuple[tuple[tuple[SkillState, ...], SkillState, tuple[Actor, ...]], ...]
     (("active", "context_only"), "suppressed", _ANYBODY),
     (("active", "context_only"), "stale", _SYSTEM),
     (("stale",), "active", _ANYBODY),
+    (("stale",), "context_only", _ANYBODY),
     (("suppressed", "shadow"), "proposed", _ANYBODY),
+    (("context_only",), "active", _PERSON),
+    (("suppressed",), "context_only", _PERSON),
+    (("retired",), "proposed", _PERSON),
     (tuple(state for state in STATES if state != "retired"), "retired", _ANYBODY),
 )
 
@@ -50,7 +54,7 @@ TRANSITIONS: frozenset[tuple[SkillState, SkillState, Actor]] = frozenset(
 """Every legal move as (from, to, by). Staying in a state is no move."""
 
 _DRIFT: frozenset[tuple[SkillState, SkillState]] = frozenset(
-    {("active", "stale"), ("context_only", "stale"), ("stale", "active")}
+    {("active", "stale"), ("context_only", "stale"), ("stale", "active"), ("stale", "context_only")}
 )
 """What the system may do even to a skill a person wrote or pinned: follow its pins, and back again."""
 

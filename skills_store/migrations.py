@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from sqlite_utils import Database
-from sqlite_utils.db import ForeignKey
+if TYPE_CHECKING:
+    from sqlite_utils import Database
 
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "apply_migrations"]
 
@@ -23,6 +24,8 @@ def apply_migrations(connection: sqlite3.Connection) -> None:
     (taken,) = connection.execute("PRAGMA user_version").fetchone()
     if taken >= SCHEMA_VERSION:
         return
+    from sqlite_utils import Database  # a tenth of a second that opening an up-to-date file need not take
+
     database = Database(connection, recursive_triggers=False, execute_plugins=False)
     for step in _STEPS[taken:]:
         step(database)
@@ -96,6 +99,8 @@ def _forbid_changes(database: Database, table: str) -> None:
 
 
 def _create_experience(database: Database) -> None:
+    from sqlite_utils.db import ForeignKey
+
     text, number, real = str, int, float
     database.create_table(
         "uses",
@@ -174,12 +179,58 @@ def _add_control(database: Database) -> None:
         )
 
 
+def _add_curation(database: Database) -> None:
+    """What became of tasks, and what audits found."""
+    text, number, real = str, int, float
+    version = [(("skill", "version"), "versions", ("name", "version"))]
+    database.create_table(
+        "episodes",
+        {
+            "id": number,
+            "task": text,
+            "route": text,
+            "outcome": text,
+            "at": real,
+            "tokens": number,
+            "calls": number,
+            "seconds": real,
+            "stratum": text,
+            "skill": text,
+            "version": number,
+            "arm": text,
+            "share": real,
+            "trace": text,
+        },
+        pk="id",
+        not_null={"task", "route", "outcome", "at", "tokens", "calls", "seconds", "stratum", "share"},
+        foreign_keys=version,
+    )
+    database.table("episodes").create_index(["skill"])
+    database.create_table(
+        "audits",
+        {
+            "id": number,
+            "skill": text,
+            "version": number,
+            "kind": text,
+            "passed": number,
+            "detail": text,
+            "at": real,
+        },
+        pk="id",
+        not_null={"skill", "version", "kind", "detail", "at"},
+        foreign_keys=version,
+    )
+    database.table("audits").create_index(["skill"])
+
+
 _STEPS: tuple[Callable[[Database], None], ...] = (
     _create_all,
     _create_eras,
     _create_contracts,
     _add_recordings,
     _add_control,
+    _add_curation,
 )
 
 SCHEMA_VERSION = len(_STEPS)

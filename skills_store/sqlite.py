@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import cast
 
@@ -16,6 +17,7 @@ from pydantic import BaseModel, JsonValue, TypeAdapter
 
 from catalog.era import Era, KnownEra
 from catalog.tools import Snapshot, Tool, ToolId
+from skills_store.episodes import EPISODES_KEPT, Audit, StoreSizes, TaskEpisode
 from skills_store.errors import UnknownSkill, VersionConflict
 from skills_store.lifecycle import Actor, StateChange, check_entry, check_pinned, check_transition
 from skills_store.skill import Skill, SkillState
@@ -32,6 +34,9 @@ _HEADS = (
     " JOIN versions ON versions.name = skills.name AND versions.version = skills.head"
     " JOIN states ON states.name = skills.name AND states.version = skills.head"
 )
+
+_EPISODE = ", ".join(field.name for field in fields(TaskEpisode))
+_AUDIT = ", ".join(field.name for field in fields(Audit))
 
 _tools: TypeAdapter[tuple[Tool, ...]] = TypeAdapter(tuple[Tool, ...])
 
@@ -152,7 +157,8 @@ class SqliteStore:
             _known(connection, name, 1)
             check_not_called(name, map(_parsed, connection.execute(_SKILL).fetchall()))
             connection.execute("INSERT INTO deleting (name) VALUES (?)", (name,))
-            connection.execute("DELETE FROM uses WHERE skill = ?", (name,))
+            for table in ("uses", "episodes", "audits"):
+                connection.execute(f"DELETE FROM {table} WHERE skill = ?", (name,))
             for table in ("state_changes", "states", "skills", "versions", "deleting"):
                 connection.execute(f"DELETE FROM {table} WHERE name = ?", (name,))
             _advance(connection)
@@ -190,6 +196,85 @@ class SqliteStore:
             Use(skill, version, route, bool(succeeded), bool(world_fault), at, trace)
             for skill, version, route, succeeded, world_fault, at, trace in rows
         ]
+
+    def record_episode(self, episode: TaskEpisode) -> None:
+        row = astuple(episode)
+        with self._file.write(durable=False) as connection:
+            if episode.skill is not None:
+                _known(connection, episode.skill, episode.version or 0)
+            places = ", ".join("?" * len(row))
+            connection.execute(f"INSERT INTO episodes ({_EPISODE}) VALUES ({places})", row)
+            connection.execute(
+                "DELETE FROM episodes WHERE id <= (SELECT max(id) FROM episodes) - ?", (EPISODES_KEPT,)
+            )
+
+    def episodes(self, limit: int, skill: str | None = None) -> list[TaskEpisode]:
+        with self._file.read() as connection:
+            rows = connection.execute(
+                f"SELECT {_EPISODE} FROM episodes WHERE ?1 IS NULL OR skill = ?1 ORDER BY id DESC LIMIT ?2",
+                (skill, limit),
+            ).fetchall()
+        return [TaskEpisode(*row) for row in rows]
+
+    def unguided(self, limit: int, until: float) -> list[TaskEpisode]:
+        with self._file.read() as connection:
+            rows = connection.execute(
+                f"SELECT {_EPISODE} FROM episodes WHERE skill IS NULL AND at <= ? ORDER BY id DESC LIMIT ?",
+                (until, limit),
+            ).fetchall()
+        return [TaskEpisode(*row) for row in rows]
+
+    def count_trials(self, name: str, version: int) -> int:
+        with self._file.read() as connection:
+            return connection.execute(
+                "SELECT count(*) FROM episodes WHERE skill = ? AND version = ? AND arm IS NOT NULL",
+                (name, version),
+            ).fetchone()[0]
+
+    def record_audit(self, audit: Audit) -> None:
+        with self._file.write(durable=False) as connection:
+            _known(connection, audit.skill, audit.version)
+            connection.execute(f"INSERT INTO audits ({_AUDIT}) VALUES (?, ?, ?, ?, ?, ?)", astuple(audit))
+
+    def audits(self, name: str, limit: int) -> list[Audit]:
+        with self._file.read() as connection:
+            rows = connection.execute(
+                f"SELECT {_AUDIT} FROM audits WHERE skill = ? ORDER BY id DESC LIMIT ?", (name, limit)
+            ).fetchall()
+        return [
+            Audit(skill, version, kind, None if passed is None else bool(passed), detail, at)
+            for skill, version, kind, passed, detail, at in rows
+        ]
+
+    def sizes(self) -> StoreSizes:
+        with self._file.read() as connection:
+
+            def count(what: str) -> int:
+                return connection.execute(f"SELECT count(*) FROM {what}").fetchone()[0]
+
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+            return StoreSizes(
+                skills=count("skills"),
+                versions=count("versions"),
+                uses=count("uses"),
+                traces=count("traces WHERE recording IS NULL"),
+                recorded_calls=count("traces WHERE recording IS NOT NULL"),
+                episodes=count("episodes"),
+                audits=count("audits"),
+                bytes=pages * page_bytes,
+            )
+
+    def drop_traces(self, before: float, *, recorded: bool, keep: Collection[str] = ()) -> int:
+        is_meant = "recording IS NOT NULL" if recorded else "recording IS NULL"
+        with self._file.write(durable=False) as connection:
+            # A trace of a file from before times were kept says no time, and is old.
+            return connection.execute(
+                f"DELETE FROM traces WHERE coalesce(started_at, 0) < ?1 AND {is_meant}"
+                " AND id NOT IN (SELECT value FROM json_each(?2))"
+                " AND coalesce(recording, '') NOT IN (SELECT value FROM json_each(?2))",
+                (before, json.dumps(sorted(keep))),
+            ).rowcount
 
     def published(self) -> tuple[str, ...]:
         with self._file.read() as connection:

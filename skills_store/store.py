@@ -7,12 +7,13 @@ Which moves of a skill are legal is `lifecycle`, enforced here on every write.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from threading import RLock
 from typing import Protocol
 
 from catalog.era import KnownEra
 from catalog.tools import Snapshot, Tool, ToolId
+from skills_store.episodes import EPISODES_KEPT, Audit, StoreSizes, TaskEpisode
 from skills_store.errors import IllegalTransition, SkillInUse, UnknownSkill, VersionConflict
 from skills_store.lifecycle import Actor, StateChange, check_entry, check_pinned, check_transition
 from skills_store.skill import Skill, SkillState
@@ -138,6 +139,57 @@ class Store(Protocol):
 
     def uses(self, name: str, limit: int) -> list[Use]:
         """Return the newest uses of all versions of a name, the newest first."""
+        ...
+
+    def record_episode(self, episode: TaskEpisode) -> None:
+        """Keep what became of a task.
+
+        Raises:
+            UnknownSkill: it names no version that is there.
+        """
+        ...
+
+    def episodes(self, limit: int, skill: str | None = None) -> list[TaskEpisode]:
+        """Return the newest episodes, the newest first.
+
+        Args:
+            limit: most of them.
+            skill: whose; None: of all, those without a skill too.
+        """
+        ...
+
+    def unguided(self, limit: int, until: float) -> list[TaskEpisode]:
+        """Return the newest episodes without any skill up to a moment in Unix seconds, the newest first."""
+        ...
+
+    def count_trials(self, name: str, version: int) -> int:
+        """Return how many trials a version has had, those that the world stopped included."""
+        ...
+
+    def record_audit(self, audit: Audit) -> None:
+        """Keep what an audit found.
+
+        Raises:
+            UnknownSkill: no such version.
+        """
+        ...
+
+    def audits(self, name: str, limit: int) -> list[Audit]:
+        """Return the newest audits of all versions of a name, the newest first."""
+        ...
+
+    def sizes(self) -> StoreSizes:
+        """Return how much is kept."""
+        ...
+
+    def drop_traces(self, before: float, *, recorded: bool, keep: Collection[str] = ()) -> int:
+        """Forget the traces that began earlier, and return how many there were.
+
+        Args:
+            before: Unix seconds.
+            recorded: whether the calls that clients made by hand are meant, or the runs.
+            keep: ids of traces, and names of recordings, that stay.
+        """
         ...
 
     def published(self) -> tuple[str, ...]:
@@ -297,6 +349,8 @@ class MemoryStore:
         self._pinned: dict[str, int] = {}
         self._changes: defaultdict[str, list[StateChange]] = defaultdict(list)
         self._uses: defaultdict[str, list[Use]] = defaultdict(list)
+        self._episodes: list[TaskEpisode] = []
+        self._audits: list[Audit] = []
         self._published: tuple[str, ...] = ()
         self._revision = 0
         self._traces: dict[str, Trace] = {}
@@ -382,6 +436,8 @@ class MemoryStore:
             for kept in (self._versions, self._heads, self._pinned, self._changes, self._uses):
                 kept.pop(name, None)
             self._added = [skill for skill in self._added if skill.name != name]
+            self._episodes = [episode for episode in self._episodes if episode.skill != name]
+            self._audits = [audit for audit in self._audits if audit.skill != name]
             self._published = tuple(other for other in self._published if other != name)
             self._revision += 1
 
@@ -403,6 +459,62 @@ class MemoryStore:
     def uses(self, name: str, limit: int) -> list[Use]:
         with self._open():
             return list(reversed(self._uses.get(name, [])))[:limit]
+
+    def record_episode(self, episode: TaskEpisode) -> None:
+        with self._open():
+            if episode.skill is not None:
+                self._known(episode.skill, episode.version or 0)
+            self._episodes = [*self._episodes, episode][-EPISODES_KEPT:]
+
+    def episodes(self, limit: int, skill: str | None = None) -> list[TaskEpisode]:
+        with self._open():
+            newest = reversed(self._episodes)
+            return [episode for episode in newest if skill is None or episode.skill == skill][:limit]
+
+    def unguided(self, limit: int, until: float) -> list[TaskEpisode]:
+        with self._open():
+            newest = reversed(self._episodes)
+            return [episode for episode in newest if episode.skill is None and episode.at <= until][:limit]
+
+    def count_trials(self, name: str, version: int) -> int:
+        with self._open():
+            return sum((e.skill, e.version) == (name, version) and e.arm is not None for e in self._episodes)
+
+    def record_audit(self, audit: Audit) -> None:
+        with self._open():
+            self._known(audit.skill, audit.version)
+            self._audits.append(audit)
+
+    def audits(self, name: str, limit: int) -> list[Audit]:
+        with self._open():
+            return [audit for audit in reversed(self._audits) if audit.skill == name][:limit]
+
+    def sizes(self) -> StoreSizes:
+        with self._open():
+            recorded = sum(trace.recording is not None for trace in self._traces.values())
+            return StoreSizes(
+                skills=len(self._heads),
+                versions=sum(map(len, self._versions.values())),
+                uses=sum(map(len, self._uses.values())),
+                traces=len(self._traces) - recorded,
+                recorded_calls=recorded,
+                episodes=len(self._episodes),
+                audits=len(self._audits),
+                bytes=0,
+            )
+
+    def drop_traces(self, before: float, *, recorded: bool, keep: Collection[str] = ()) -> int:
+        with self._open():
+            old = [
+                trace.id
+                for trace in self._traces.values()
+                if trace.started_at < before
+                and (trace.recording is not None) == recorded
+                and not {trace.id, trace.recording}.intersection(keep)
+            ]
+            for trace_id in old:
+                del self._traces[trace_id]
+            return len(old)
 
     def published(self) -> tuple[str, ...]:
         with self._open():

@@ -33,7 +33,7 @@ Outcome = Literal["succeeded", "failed", "skipped", "not_reached"]
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Coercion(_Record):

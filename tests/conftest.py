@@ -21,10 +21,14 @@ def anyio_backend() -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip the large live suite unless its mark is asked for by name."""
-    if "live_servers" in config.option.markexpr:
-        return
-    unasked = pytest.mark.skip(reason="installs 40 servers from the registries; run it: -m live_servers")
-    for item in items:
-        if "live_servers" in item.keywords:
-            item.add_marker(unasked)
+    """Skip what takes minutes unless its mark is asked for by name."""
+    unasked = {
+        "live_servers": "installs 40 servers from the registries; run it: -m live_servers",
+        "conformance": "runs the official suite from npm for some minutes; run it: -m conformance",
+    }
+    for mark, reason in unasked.items():
+        if mark in config.option.markexpr:
+            continue
+        for item in items:
+            if mark in item.keywords:
+                item.add_marker(pytest.mark.skip(reason=reason))

@@ -1,5 +1,6 @@
 """Which tool servers are configured, how they are started, and what the operator said of them."""
 
+from catalog.config.curation import CurationSpec
 from catalog.config.document import ConfigDocument, read_document
 from catalog.config.edit import (
     with_allow,
@@ -13,7 +14,16 @@ from catalog.config.edit import (
 from catalog.config.files import load_config, save_config
 from catalog.config.formats import name_problem, parse_config, parse_inputs, parse_profile, parse_servers
 from catalog.config.inputs import InputSpec
-from catalog.config.model import Config, Learning, OAuthSpec, ResetCheck, ServerSpec, Transport, expand
+from catalog.config.model import (
+    Config,
+    Forwarded,
+    Learning,
+    OAuthSpec,
+    ResetCheck,
+    ServerSpec,
+    Transport,
+    expand,
+)
 from catalog.config.models import MODEL_FORMS, ModelSpec, Role, parse_model
 from catalog.config.secrets import secrets_of
 
@@ -21,6 +31,8 @@ __all__ = [
     "MODEL_FORMS",
     "Config",
     "ConfigDocument",
+    "CurationSpec",
+    "Forwarded",
     "InputSpec",
     "Learning",
     "ModelSpec",

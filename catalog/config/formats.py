@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from catalog.canonical import JsonValue
+from catalog.config.curation import CurationSpec
 from catalog.config.document import ConfigDocument, KeyPath
 from catalog.config.inputs import InputEntry, InputSpec
 from catalog.config.model import (
@@ -31,6 +32,7 @@ from catalog.config.model import (
     OWN_KEYS,
     STRICTEST,
     Config,
+    Forwarded,
     Learning,
     OAuthSpec,
     ResetCheck,
@@ -150,6 +152,27 @@ def _tool_name(text: str) -> str:
 _ToolName = Annotated[StrictStr, AfterValidator(_tool_name)]
 
 
+_Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Curation(BaseModel):
+    """How the bank is kept good."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    withhold: Annotated[float, Field(ge=0, le=0.5, allow_inf_nan=False)] = CurationSpec.withhold
+    error_rate: Annotated[float, Field(gt=0, le=0.2, allow_inf_nan=False)] = CurationSpec.error_rate
+    audit_every: Annotated[int, Field(ge=0, strict=True)] = CurationSpec.audit_every
+    unused_days: _Amount = CurationSpec.unused_days
+    most_active: Annotated[int, Field(ge=0, strict=True)] = CurationSpec.most_active
+    most_megabytes: _Amount = CurationSpec.most_megabytes
+    keep_runs_days: _Amount = CurationSpec.keep_runs_days
+    keep_recordings_days: _Amount = CurationSpec.keep_recordings_days
+
+    def to_spec(self) -> CurationSpec:
+        return CurationSpec(**self.model_dump())
+
+
 class _Own(BaseModel):
     """The `skillbank` key."""
 
@@ -166,6 +189,9 @@ class _Own(BaseModel):
     learning: JsonValue = "auto"
     models: dict[str, StrictStr] = Field(default_factory=dict[str, str])
     idle_seconds: _Wait = IDLE_SECONDS
+    curation: _Curation = _Curation()
+    forward: dict[str, frozenset[Forwarded]] = Field(default_factory=dict[str, frozenset[Forwarded]])
+    publish: Annotated[int, Field(ge=0, strict=True)] | None = None
 
 
 def parse_config(document: ConfigDocument) -> Config:
@@ -174,7 +200,7 @@ def parse_config(document: ConfigDocument) -> Config:
     Raises:
         ConfigError: names file, line and key.
     """
-    tables = (("skillbank", key) for key in ("effects", "reset", "labels", "flows", "learning"))
+    tables = (("skillbank", key) for key in ("effects", "reset", "labels", "flows", "learning", "forward"))
     if (twice := document.doubled(*tables)) is not None:
         raise document.error(f"{twice[-1]!r} stands twice", twice)
     own = _validated(_Own, document, document.data.get("skillbank", {}), ("skillbank",))
@@ -188,7 +214,10 @@ def parse_config(document: ConfigDocument) -> Config:
         learning_by_server=by_server,
         models=_models(document, own.models),
         idle_seconds=own.idle_seconds,
+        curation=own.curation.to_spec(),
         inputs=parse_inputs(document),
+        forward=own.forward,
+        publish=own.publish,
         path=document.path,
         document=document.data,
     )

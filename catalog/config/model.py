@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import Literal
 
 from catalog.canonical import JsonValue
+from catalog.config.curation import CurationSpec
 from catalog.config.env_file import read_env_file
 from catalog.config.inputs import InputSpec
 from catalog.config.interpolation import Fillers, Unfilled, inputs_named, interpolate
@@ -25,6 +26,7 @@ __all__ = [
     "IDLE_SECONDS",
     "OWN_KEYS",
     "Config",
+    "Forwarded",
     "Learning",
     "OAuthSpec",
     "ResetCheck",
@@ -35,6 +37,8 @@ __all__ = [
 
 Transport = Literal["stdio", "http", "sse"]
 Learning = Literal["auto", "propose", "off"]
+Forwarded = Literal["elicitation", "sampling", "roots", "log"]
+"""What a tool server may be trusted to ask or tell the client behind a call."""
 STRICTEST: tuple[Learning, ...] = ("off", "propose", "auto")
 """Learning modes, the one that lets least happen first."""
 OWN_KEYS = (
@@ -47,6 +51,9 @@ OWN_KEYS = (
     "learning",
     "models",
     "idle_seconds",
+    "curation",
+    "forward",
+    "publish",
 )
 """What the `skillbank` key may hold."""
 IDLE_SECONDS = 900.0
@@ -170,10 +177,16 @@ class Config:
     """By role, and `default`; empty: no model."""
     idle_seconds: float | None = IDLE_SECONDS
     """After how long without a call a server that holds nothing is ended; 0 or None: never."""
+    curation: CurationSpec = field(default_factory=CurationSpec)
+    """How skills in use are watched, and what is kept."""
     inputs: Mapping[str, InputSpec] = field(default_factory=dict[str, InputSpec])
     """By id: what a person is asked for."""
     reset_checks: Mapping[str, ResetCheck] = field(default_factory=dict[str, ResetCheck])
     """By server: the last trial of its reset mode."""
+    forward: Mapping[str, frozenset[Forwarded]] = field(default_factory=dict[str, frozenset[Forwarded]])
+    """By server: what it may ask or tell the client behind a call; nothing where it is not named."""
+    publish: int | None = None
+    """Most skills that clients see as tools, None: the default."""
     path: Path | None = None
     """None when the configuration came from no file."""
     document: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
@@ -199,6 +212,7 @@ class Config:
             "allow": self.effects.allow,
             "labels": self.labels.labels,
             "learning": self.learning_by_server,
+            "forward": self.forward,
         }
         strangers = [
             f"skillbank.{key} names server {server!r}, which is not configured"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Stopped", "Vectors", "load_vectors", "make_vectors"]
 
-_BATCH: Final = 256
+_BATCH: Final = 64
 """Texts embedded between two looks at whether to go on."""
 _KEPT: Final = 3
 """Matrices of one embedder that stay on disk, latest first."""

@@ -9,26 +9,22 @@ decide alone; what was used is part of the answer. Nothing here loads a model or
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from heapq import nsmallest
+from heapq import nlargest
 from typing import TYPE_CHECKING, Final, Literal
 
 from catalog.search.entries import Entry, EntryKind
 from catalog.search.goals import sub_goals
 from catalog.search.lexical import LexicalIndex
+from catalog.search.meaning import Meaning, Ranked, bounded
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from catalog.embeddings import Embedder, Vectors
 
 __all__ = ["EVERYTHING", "Found", "FoundEntry", "Scope", "SearchIndex", "SearchMethod"]
 
 SearchMethod = Literal["embeddings", "lexical"]
-
-_WORDS: Final = 0.5
-"""What having every word of a query is worth beside meaning exactly the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +72,6 @@ class Found:
     """Entries the principal may find."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Meaning:
-    """Vectors of every entry: two rows of the matrix for each, in the order of `rows`."""
-
-    vectors: Vectors
-    rows: NDArray[np.intp]
-    """Lexical rows, ascending."""
-    first: NDArray[np.intp]
-    second: NDArray[np.intp]
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranked:
-    """The best rows for one text, best first, with score and nearness of meaning."""
-
-    text: str
-    rows: tuple[int, ...] = ()
-    scores: tuple[float, ...] = ()
-    near: tuple[float, ...] | None = None
-
-
 class SearchIndex:
     """One index over tools and skills.
 
@@ -105,7 +80,7 @@ class SearchIndex:
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._words = LexicalIndex(entries)
-        self._meaning: _Meaning | None = None
+        self._meaning: Meaning | None = None
         self._scopes: dict[tuple[EntryKind | None, Scope], frozenset[int]] = {}
 
     @property
@@ -128,16 +103,7 @@ class SearchIndex:
         Raises:
             KeyError: there is no vector of one of `texts`.
         """
-        import numpy as np
-
-        rows = sorted(self._words.entries)
-        pairs = [self._words.entries[row].meanings for row in rows]
-        self._meaning = _Meaning(
-            vectors,
-            np.array(rows, dtype=np.intp),
-            np.array([vectors.rows[texts[0]] for texts in pairs], dtype=np.intp),
-            np.array([vectors.rows[texts[-1]] for texts in pairs], dtype=np.intp),
-        )
+        self._meaning = Meaning(self._words.entries, vectors)
 
     @property
     def understands(self) -> bool:
@@ -188,47 +154,33 @@ class SearchIndex:
             self._scopes[key] = frozenset(fitting)
         return self._scopes[key]
 
-    def _by_words(self, text: str, allowed: frozenset[int], limit: int) -> _Ranked:
+    def _by_words(self, text: str, allowed: frozenset[int], limit: int) -> Ranked:
         found = self._words.ranks(text)
         ranks = {row: rank for row, rank in zip(found.rows, found.ranks, strict=True) if row in allowed}
-        best = nsmallest(limit, ranks, key=lambda row: (-ranks[row], self._words.entries[row].key))
-        return _Ranked(text, tuple(best), tuple(_bounded(ranks[row] / found.most) for row in best))
+        least = min(nlargest(limit, ranks.values()), default=0.0)
+        best = sorted(
+            (row for row, rank in ranks.items() if rank >= least),
+            key=lambda row: (-ranks[row], self._words.entries[row].key),
+        )[:limit]
+        return Ranked(text, tuple(best), tuple(bounded(ranks[row] / found.most) for row in best))
 
     def _by_meaning(
-        self, asked: Sequence[str], meaning: _Meaning, embedder: Embedder, allowed: frozenset[int], limit: int
-    ) -> list[_Ranked]:
-        """Return the best rows of each text by the nearness of meaning and by words together."""
-        import numpy as np
+        self, asked: Sequence[str], meaning: Meaning, embedder: Embedder, allowed: frozenset[int], limit: int
+    ) -> list[Ranked]:
+        """Return the best rows of each text by the nearness of meaning and by words together.
 
-        # Not the product of matrices: that one wakes threads and waits for them.
-        alike = np.einsum("ij,kj->ki", meaning.vectors.matrix, embedder.embed(asked))
-        nearest = np.maximum(alike[:, meaning.first], alike[:, meaning.second])
-        others = np.array([row not in allowed for row in meaning.rows.tolist()], dtype=np.bool_)
+        The texts are embedded while their words are looked up: each takes about as long.
+        """
+        with ThreadPoolExecutor(1) as beside:
+            embedded = beside.submit(embedder.embed, asked)
+            worded = [self._words.ranks(text) for text in asked]
+            vectors = embedded.result()
         return [
-            self._joined(text, near, meaning, others, limit)
-            for text, near in zip(asked, nearest, strict=True)
+            meaning.ranked(text, vector, words, allowed, limit)
+            for text, vector, words in zip(asked, vectors, worded, strict=True)
         ]
 
-    def _joined(
-        self, text: str, near: NDArray[np.float32], meaning: _Meaning, others: NDArray[np.bool_], limit: int
-    ) -> _Ranked:
-        import numpy as np
-
-        found = self._words.ranks(text)
-        scores = near.astype(np.float64)
-        if found.rows:
-            places = np.searchsorted(meaning.rows, np.array(found.rows))
-            scores[places] += _WORDS * np.minimum(np.array(found.ranks) / found.most, 1.0)
-        scores[others] = -np.inf
-        best = np.argsort(-scores, kind="stable")[: min(limit, int((~others).sum()))]
-        return _Ranked(
-            text,
-            tuple(meaning.rows[best].tolist()),
-            tuple(_bounded(score / (1 + _WORDS)) for score in scores[best].tolist()),
-            tuple(near[best].tolist()),
-        )
-
-    def _alternating(self, ranked: Sequence[_Ranked], known: set[int], limit: int) -> list[FoundEntry]:
+    def _alternating(self, ranked: Sequence[Ranked], known: set[int], limit: int) -> list[FoundEntry]:
         """Return the best of each list, then the second best of each; nothing twice."""
         taken: list[tuple[int, int]] = []
         for place in range(max(len(one.rows) for one in ranked)):
@@ -243,14 +195,10 @@ class SearchIndex:
         return [self._hit(ranked[n], place, n > 0, said[n]) for n, place in taken]
 
     def _hit(
-        self, ranked: _Ranked, place: int, is_part: bool, said: Mapping[int, tuple[str, ...]]
+        self, ranked: Ranked, place: int, is_part: bool, said: Mapping[int, tuple[str, ...]]
     ) -> FoundEntry:
         row = ranked.rows[place]
         near = None if ranked.near is None else ranked.near[place]
         meant = () if near is None else (f"meaning: {near:.2f}",)
         goal = ranked.text if is_part else None
         return FoundEntry(self._words.entries[row], ranked.scores[place], goal, near, (*meant, *said[row]))
-
-
-def _bounded(score: float) -> float:
-    return min(max(score, 1e-9), 1.0)

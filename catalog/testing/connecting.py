@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 import anyio
+from mcp.server import Server
 from mcp.shared.memory import create_client_server_memory_streams
 
 from catalog.connections import Connections, open_upstreams
@@ -16,7 +18,7 @@ from catalog.transport import LastWords
 from catalog.upstream import Upstream
 from catalog.wire import Streams, Transport
 
-__all__ = ["in_process", "open_test_connections"]
+__all__ = ["in_process", "open_test_connections", "served_in_process"]
 
 
 def open_test_connections(
@@ -47,6 +49,20 @@ def in_process(name: str, server: ScriptedServer, *, era: Era | None = None) -> 
         return _serve(server.open())
 
     return Upstream(name=name, open=opened, kind="in-process", era=era)
+
+
+@asynccontextmanager
+async def served_in_process(server: Server[Any]) -> AsyncGenerator[Streams]:
+    """Yield streams to any server of the SDK, which runs until the client leaves."""
+    async with (
+        create_client_server_memory_streams() as (client, (read, write)),
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(server.run, read, write, server.create_initialization_options())
+        try:
+            yield client
+        finally:
+            group.cancel_scope.cancel()
 
 
 @asynccontextmanager

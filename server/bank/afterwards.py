@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
 import anyio
+from anyio.abc import TaskGroup
 
 __all__ = ["Afterwards"]
 
@@ -22,14 +23,17 @@ _LOG = logging.getLogger(__name__)
 _MOMENT_SECONDS: Final = 0.001
 """Long enough for an answer to be written, short against the time until its client asks again."""
 _MOST_WAITING: Final = 256
+_MOST_AT_THE_END_SECONDS: Final = 15.0
+"""How long longer works are waited for when all is to end."""
 
 
 class Afterwards:
-    """A queue of small synchronous works. Without `attended` each is done at once."""
+    """A queue of small synchronous works, each done at once without `attended`, and longer works beside."""
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
         self._added: anyio.Event | None = None
+        self._longer: TaskGroup | None = None
 
     def do(self, work: Callable[[], None]) -> None:
         """Have this done soon; at once, with all that waits, when too much is waiting."""
@@ -38,6 +42,16 @@ class Afterwards:
             self.finish()
         else:
             self._added.set()
+
+    def start(self, work: Callable[[], Awaitable[None]]) -> bool:
+        """Begin a longer work beside what is going on; False, and nothing is begun, when not attended.
+
+        What fails is logged. When leaving, it is waited for a little, then ended.
+        """
+        if self._longer is None:
+            return False
+        self._longer.start_soon(_logged, work)
+        return True
 
     def finish(self) -> None:
         """Do now what is waiting. What fails is logged, since its answer was already given."""
@@ -56,9 +70,16 @@ class Afterwards:
             self._added = anyio.Event()
             tasks.start_soon(self._attend)
             try:
-                yield
-            except Exception as error:  # raised again outside of the group, which would wrap it
-                raised = error
+                async with anyio.create_task_group() as longer:
+                    self._longer = longer
+                    try:
+                        yield
+                    except Exception as error:  # raised again outside of the groups, which would wrap it
+                        raised = error
+                        longer.cancel_scope.cancel()
+                    finally:
+                        self._longer = None
+                        longer.cancel_scope.deadline = anyio.current_time() + _MOST_AT_THE_END_SECONDS
             finally:
                 self._added = None
                 self.finish()
@@ -72,3 +93,10 @@ class Afterwards:
             self._added = anyio.Event()
             await anyio.sleep(_MOMENT_SECONDS)
             self.finish()
+
+
+async def _logged(work: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await work()
+    except Exception:
+        _LOG.exception("what was begun beside an answer failed")

@@ -1,33 +1,30 @@
-"""The bank: one door to every use case, for the command line, the MCP surface and benchmarks."""
+"""The bank: one door to every use case, for the command line, the MCP surface and benchmarks.
+
+What listing and relaying need is imported with it, each other use case when it is first asked for:
+a host waits for the tool list, not for planners.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 from pydantic import JsonValue
 
+from catalog.drift import Drift
+from catalog.forwarding import Attendant
 from catalog.result import CallOutcome
-from catalog.tools import ToolId
+from catalog.tools import Tool, ToolId
+from server.audit_report import AuditReport
 from server.backends.sampling import Sampler
-from server.bank import controlling, health, relaying, saving, using
-from server.bank.answering import answered, judged
+from server.bank import relaying
 from server.bank.context import Context
-from server.bank.deciding import approvable_skill, approve_skill, reject_skill
 from server.bank.drift import follow_drift
-from server.bank.learning import check_name, learn
-from server.bank.proving import prove
-from server.bank.publishing import PublishedSkill, published_skills
-from server.bank.repairing import Repaired, repair_document, spent_at_once
-from server.bank.reviewing import review_queue, revise
-from server.bank.routing import NotRun, no_route, run_directly
-from server.bank.running import check_document, run_document
-from server.bank.seeding import look_back
-from server.bank.solving import solve_task
-from server.bank.standing import show_skill
+from server.bank.publishing import PublishedSkill, published_skills, refresh_published
 from server.bank.traces import report_outcome
 from server.execution.consent import Consent
 from server.progress import ProgressListener
@@ -51,10 +48,14 @@ from server.reports import (
     TestReport,
     ToolsReport,
 )
-from server.requests import RepairRequest, SaveRequest, SolveRequest
+from server.requests import RepairRequest, SaveCodeRequest, SaveRequest, SolveRequest
 from server.verification import Checks
 from skills_store.errors import StoreError
 from skills_store.skill import Skill
+from skills_store.trace import Trace
+
+if TYPE_CHECKING:
+    from server.bank.repairing import Repaired
 
 __all__ = ["Bank"]
 
@@ -71,7 +72,14 @@ class Bank:
     def __init__(self, context: Context) -> None:
         self.context = context
         context.notes.followers.append(partial(follow_drift, context=context))
+        context.notes.followers.append(self._recover_beside)
         context.connections.on_change(self._tools_changed)
+
+    def _recover_beside(self, drift: Drift) -> None:
+        """Begin to recover what a change upstream has made stale."""
+        from server.bank.curating import recover_beside
+
+        recover_beside(drift, self.context)
 
     async def _tools_changed(self, server: str) -> None:
         """Look at a server's new tools while it is connected, not only when they are next called."""
@@ -84,6 +92,8 @@ class Bank:
 
     async def check(self, document: object, connect: bool = False) -> CheckReport:
         """Return the static faults of a document, against stored tools or live ones."""
+        from server.bank.running import check_document
+
         return await check_document(document, self.context, connect=connect)
 
     async def run(
@@ -96,6 +106,8 @@ class Bank:
         progress: ProgressListener | None = None,
     ) -> RunReport:
         """Check and execute a workflow document once."""
+        from server.bank.running import run_document
+
         context = self.context.serving(consent, progress)
         return await run_document(document, inputs, checks, context, allow)
 
@@ -112,6 +124,9 @@ class Bank:
         Raises:
             NotSaved: the name to save under is none; nothing was run.
         """
+        from server.bank.learning import check_name
+        from server.bank.repairing import repair_document
+
         context = self.context.serving(consent, progress, sampler).choosing(request.model)
         if request.save is not None:
             check_name(request.save)
@@ -133,6 +148,16 @@ class Bank:
         Raises:
             NotSaved: the name to save under is none; nothing was run.
         """
+        from server.bank.answering import answered, judged
+        from server.bank.code_proposals import by_code
+        from server.bank.curating import curate_used
+        from server.bank.learning import check_name
+        from server.bank.observing import observe
+        from server.bank.repairing import Repaired, spent_at_once
+        from server.bank.routing import DirectRun, NotRun, after_all, no_route, run_directly
+        from server.bank.seeding import look_back
+        from server.bank.solving import solve_task
+
         context = self.context.serving(consent, progress, sampler).choosing(request.model)
         if request.save is not None:
             check_name(request.save)
@@ -142,15 +167,27 @@ class Bank:
         if isinstance(direct, NotRun):
             if request.route == "direct":
                 return no_route(task, request, direct)
-        elif direct.is_final or request.route == "direct":
+        else:
+            observe(task, direct.report, direct.drawn, context)
+            await curate_used(direct.drawn, context)
+        if isinstance(direct, DirectRun) and (direct.is_final or request.route == "direct"):
             said = await answered(Repaired(direct.report), task, request, context)
             return (await judged(said, task, request, context)).report
         before = await look_back(task, request, context, direct)
         left = request.budget.after(anyio.current_time() - started)
         solved = await solve_task(task, replace(request, budget=left), context, before)
+        solved = await by_code(task, replace(request, budget=left), solved, context)
+        if not isinstance(direct, DirectRun):
+            observe(task, solved.report, solved.drawn, context)
+            solved = await after_all(task, request, solved, context)
+            await curate_used(solved.drawn, context)
         solved = await answered(solved, task, request, context)
         solved = await judged(solved, task, request, context)
         return await _learned(solved, request.save, context)
+
+    def refresh_published(self) -> None:
+        """Have the published set fit the configured cap."""
+        refresh_published(self.context)
 
     def published(self) -> list[PublishedSkill]:
         """Return the published skills ordered by tool name."""
@@ -169,6 +206,8 @@ class Bank:
         consent: Consent | None = None,
     ) -> RunReport:
         """Run an active skill for a client."""
+        from server.bank import using
+
         context = self.context.serving(consent, progress)
         return await using.call_skill(name, arguments, version, context)
 
@@ -176,30 +215,45 @@ class Bank:
         self, name: str, arguments: Mapping[str, JsonValue], version: int | None = None
     ) -> RunReport:
         """Run a skill for a person, also one that is only proposed."""
+        from server.bank import using
+
         return await using.call_skill(name, arguments, version, self.context, by_person=True)
 
     async def find_skills(self, query: str, limit: int) -> SkillsReport:
         """Return the skills that fit a query, best first."""
+        from server.bank import using
+
         return await using.find_skills(query, limit, self.context)
 
     async def list_skills(self) -> SkillsReport:
         """Return every skill's head, ordered by name."""
+        from server.bank import using
+
         return using.list_skills(self.context)
 
     async def describe_skill(self, name: str, version: int | None = None) -> Skill:
         """Return a skill, its head where no version is given."""
+        from server.bank import using
+
         return using.require_skill(name, version, self.context)
 
     async def show_skill(self, name: str, version: int | None = None) -> ShownSkill:
         """Return a skill, its head where no version is given, with how it stands."""
+        from server.bank.standing import show_skill
+
         return show_skill(name, version, self.context)
 
     async def test_skill(self, name: str, version: int | None = None) -> TestReport:
         """Run the replay tests of a skill, its head where no version is given, in fresh processes."""
+        from server.bank import using
+        from server.bank.proving import prove
+
         return await prove(using.require_skill(name, version, self.context), self.context)
 
     async def rollback(self, name: str, version: int) -> SkillReport:
         """Make an earlier version the head."""
+        from server.bank import controlling
+
         return controlling.roll_back(name, version, self.context)
 
     async def proposal(self, name: str, version: int | None = None) -> Skill:
@@ -208,18 +262,26 @@ class Bank:
         Raises:
             NotDecided: it cannot be approved; says its state, or what is wrong.
         """
+        from server.bank.deciding import approvable_skill
+
         return approvable_skill(name, version, self.context)
 
     async def approve(self, name: str, version: int | None = None) -> SkillReport:
         """Make a proposed skill active at a person's word, and put it in use."""
+        from server.bank.deciding import approve_skill
+
         return approve_skill(name, version, self.context)
 
     async def reject(self, name: str, reason: str, version: int | None = None) -> SkillReport:
         """Turn a proposed skill down for a reason; its workflow is not proposed again."""
+        from server.bank.deciding import reject_skill
+
         return reject_skill(name, version, reason, self.context)
 
     async def review_queue(self) -> ReviewReport:
         """Return the proposed versions that wait for a person, with what each changes."""
+        from server.bank.reviewing import review_queue
+
         return review_queue(self.context)
 
     async def revise(self, name: str, document: object) -> SavedReport:
@@ -230,22 +292,44 @@ class Bank:
             MalformedWorkflow: the document cannot be read.
             NotSaved: it has static faults, or changes nothing.
         """
+        from server.bank.reviewing import revise
+
         return await revise(name, document, self.context)
 
     async def retire(self, name: str, reason: str) -> SkillReport:
         """Take a skill out of use; it stays readable."""
+        from server.bank import controlling
+
         return controlling.retire_skill(name, reason, self.context)
 
     async def pin(self, name: str, version: int | None = None) -> SkillReport:
         """Put a version in use, the head where none is given, and keep it there."""
+        from server.bank import controlling
+
         return controlling.pin_skill(name, version, self.context)
 
     async def unpin(self, name: str) -> SkillReport:
         """Let the system move a skill again."""
+        from server.bank import controlling
+
         return controlling.unpin_skill(name, self.context)
+
+    async def restore(self, name: str, version: int | None = None) -> SkillReport:
+        """Take back the last step that curation took against a skill."""
+        from server.bank import controlling
+
+        return controlling.restore_skill(name, version, self.context)
+
+    async def audit(self, names: Sequence[str] = (), *, dry_run: bool = False) -> AuditReport:
+        """Look at the skills in use, take what is due, and return how the bank stands."""
+        from server.bank.bank_audit import audit_bank
+
+        return await audit_bank(names, self.context, dry_run=dry_run)
 
     async def delete(self, name: str) -> DeletedReport:
         """Remove a skill for good."""
+        from server.bank import controlling
+
         return controlling.delete_skill(name, self.context)
 
     async def find_tools(self, query: str, limit: int) -> ToolsReport:
@@ -258,6 +342,7 @@ class Bank:
         arguments: Mapping[str, JsonValue],
         progress: relaying.UpstreamProgress | None = None,
         recording: str | None = None,
+        attendant: Attendant | None = None,
     ) -> CallOutcome:
         """Relay one call to an upstream tool; its trace id is in the outcome's meta.
 
@@ -266,8 +351,35 @@ class Bank:
             arguments: sent as they are.
             progress: awaited for each progress report.
             recording: the conversation the call belongs to, None: to none.
+            attendant: who is behind the call, for what its server is trusted to ask.
         """
-        return await relaying.call_tool(tool, arguments, progress, self.context, recording)
+        return await relaying.call_tool(tool, arguments, progress, self.context, recording, attendant)
+
+    def upstream_tools(self) -> list[Tool]:
+        """Return the usable tools of all servers as last listed, ordered by server and name."""
+        return relaying.upstream_tools(self.context)
+
+    async def look_at_servers(self) -> None:
+        """Connect to every configured server, so that its tools are known."""
+        await self.context.snapshot()
+
+    def skill_heads(self) -> list[Skill]:
+        """Return every skill's head, ordered by name."""
+        return self.context.store.heads()
+
+    def skill_versions(self, name: str) -> list[Skill]:
+        """Return all versions of a skill, the oldest first; none where there is no such skill."""
+        return self.context.store.versions(name)
+
+    def trace(self, trace_id: str) -> Trace | None:
+        """Return a kept run or relayed call, None where none with this id is."""
+        self.context.afterwards.finish()
+        return self.context.store.trace(trace_id)
+
+    def recent_traces(self, limit: int) -> list[Trace]:
+        """Return the newest runs and relayed calls, the newest first."""
+        self.context.afterwards.finish()
+        return self.context.store.traces(limit)
 
     def is_run(self, trace_id: str) -> bool:
         """Return whether a run or a call with this trace id is kept."""
@@ -281,10 +393,24 @@ class Bank:
             NotSaved: there is nothing to compile, or it cannot be a skill; says why.
             UnknownTrace: no such conversation or run is kept.
         """
+        from server.bank import saving
+
         return await saving.save(request, self.context)
+
+    async def save_code(self, request: SaveCodeRequest) -> SavedReport:
+        """Make a skill of a Python function and its tests.
+
+        Raises:
+            NotSaved: it cannot be read or run here; says why.
+        """
+        from server.bank import coding
+
+        return await coding.save_code(request, self.context)
 
     async def recordings(self, limit: int = 20) -> RecordingsReport:
         """Return the conversations whose calls were kept, the newest first."""
+        from server.bank import saving
+
         return saving.list_recordings(limit, self.context)
 
     async def show_recording(self, name: str) -> RecordingReport:
@@ -293,6 +419,8 @@ class Bank:
         Raises:
             UnknownTrace: none of this name is kept.
         """
+        from server.bank import saving
+
         return saving.show_recording(name, self.context)
 
     async def forget_recording(self, name: str) -> int:
@@ -301,6 +429,8 @@ class Bank:
         Raises:
             UnknownTrace: none of this name is kept.
         """
+        from server.bank import saving
+
         return saving.forget_recording(name, self.context)
 
     async def report_outcome(self, trace_id: str, passed: bool, detail: str) -> dict[str, JsonValue]:
@@ -313,14 +443,20 @@ class Bank:
 
     async def doctor(self) -> DoctorReport:
         """Connect to every configured server and say how it is."""
+        from server.bank import health
+
         return await health.doctor(self.context)
 
     def servers(self) -> list[ServerReport]:
         """Return how every configured server is, as far as is known without connecting."""
+        from server.bank import health
+
         return health.list_servers(self.context)
 
     def server_tools(self, server: str) -> list[ServerTool]:
         """Return the usable tools of one server as last listed, ordered by name."""
+        from server.bank import health
+
         return health.list_server_tools(server, self.context)
 
     async def preview(self, value: JsonValue) -> JsonValue:
@@ -345,7 +481,12 @@ class Bank:
 
     async def recheck_effects(self, server: str, pattern: str) -> tuple[str, ...]:
         """Take the tools of a server that fit a pattern as looked at now; return those that had changed."""
-        return relaying.recheck_effects(server, pattern, self.context)
+        changed = relaying.recheck_effects(server, pattern, self.context)
+        if changed:
+            from server.bank.curating import recover_all
+
+            self.context.afterwards.start(partial(recover_all, self.context))
+        return changed
 
 
 async def _learned(
@@ -355,6 +496,8 @@ async def _learned(
     examples: tuple[Mapping[str, JsonValue], ...] = (),
 ) -> RepairReport:
     """Return the report with what was learned from the run, or why nothing was."""
+    from server.bank.learning import learn
+
     report = repaired.report
     if repaired.run is None:
         reason = f"nothing to learn from: the run is {report.status.replace('_', ' ')}"

@@ -28,6 +28,7 @@ from server.execution.options import RunOptions
 from server.execution.recording import Recorder
 from server.execution.spill import Redact, Spill
 from server.progress import Progress, ProgressListener
+from server.sandbox.sandbox import Sandbox
 from skills_store.skill import Skill, SkillState
 from skills_store.store import Store
 from skills_store.workflow.model import Workflow
@@ -67,6 +68,8 @@ class Context:
     """By role; a client that lends its own is in there."""
     finder: Finder = field(default_factory=Finder)
     spill: Spill | None = None
+    sandbox: Sandbox | None = None
+    """What runs the code of skills; None: nothing does."""
     afterwards: Afterwards = field(default_factory=Afterwards)
     """What need not be done before an answer is given."""
     principal: str = "local"
@@ -101,7 +104,8 @@ class Context:
 
         Args:
             servers: the ones to connect to; None for all that are configured.
-            patience: how long to wait for each; a slower one goes on connecting meanwhile.
+            patience: how long to wait for each; a slower one goes on connecting meanwhile, one that
+                is not waited for at all is left to `connect`.
         """
         wanted = frozenset(self.config.servers if servers is None else servers)
         wanted &= frozenset(self.config.servers)
@@ -111,10 +115,13 @@ class Context:
             if awaited := sorted(name for name, seconds in waiting.items() if seconds > 0):
                 self.progress(Progress("connect", f"connecting to {', '.join(awaited)}"))
                 await self.connections.snapshot(servers=awaited, patience=waiting.__getitem__)
-            self.connections.begin(missing.difference(awaited))
             self._seen.listed.update(name for name in missing if self.is_ready(name))
         self.keep_seen(wanted)
         return self.known()
+
+    def connect(self) -> None:
+        """Have the servers that were not listed yet connected, without waiting for any."""
+        self.connections.begin(frozenset(self.config.servers) - self._seen.listed)
 
     def is_ready(self, server: str) -> bool:
         """Return whether a server is connected and has listed its tools."""
@@ -175,6 +182,7 @@ class Context:
             clock=self.clock,
             redact=self.redact,
             spill=self.spill,
+            sandbox=self.sandbox,
         )
 
     @property

@@ -10,9 +10,20 @@ from server.bank.errors import NotDecided
 from server.bank.publishing import refresh_published
 from server.bank.using import require_skill, skill_report
 from server.reports import DeletedReport, SkillReport
-from skills_store.skill import Skill
+from skills_store.skill import Skill, SkillState
 
-__all__ = ["delete_skill", "pin_skill", "retire_skill", "roll_back", "unpin_skill"]
+__all__ = ["delete_skill", "pin_skill", "restore_skill", "retire_skill", "roll_back", "unpin_skill"]
+
+_RESTORED: dict[tuple[SkillState | None, SkillState], SkillState] = {
+    ("active", "context_only"): "active",
+    ("active", "suppressed"): "context_only",
+    ("context_only", "suppressed"): "context_only",
+    ("active", "retired"): "proposed",
+    ("context_only", "retired"): "proposed",
+    ("suppressed", "retired"): "proposed",
+    ("stale", "retired"): "proposed",
+}
+"""By the last move: the state that a person takes a version back to."""
 
 
 def roll_back(name: str, version: int, context: Context) -> SkillReport:
@@ -91,6 +102,28 @@ def retire_skill(name: str, reason: str, context: Context) -> SkillReport:
     )
     refresh_published(context)
     return skill_report(retired, context)
+
+
+def restore_skill(name: str, version: int | None, context: Context) -> SkillReport:
+    """Take back the last step that curation took against a skill: one step, and the evidence begins anew.
+
+    Raises:
+        UnknownSkill: no such skill or version.
+        NotDecided: no step was taken against it that could be taken back.
+    """
+    skill = require_skill(name, version, context)
+    moves = [move for move in context.store.changes(name) if move.version == skill.version]
+    before = moves[-1].before if moves else None
+    to = _RESTORED.get((before, skill.state))
+    if to is None:
+        raise NotDecided(
+            f"{name}@{skill.version} is {skill.state}: {skill.reason or 'no reason is kept'}."
+            " No step of curation led there that could be taken back"
+        )
+    reason = f"restored by a person, although: {skill.reason}"
+    restored = context.store.move(name, skill.version, to, reason=reason, by="person", at=context.clock())
+    refresh_published(context)
+    return skill_report(restored, context)
 
 
 def delete_skill(name: str, context: Context) -> DeletedReport:

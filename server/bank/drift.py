@@ -7,6 +7,7 @@ import logging
 from catalog.drift import Drift
 from catalog.tools import Snapshot, ToolId
 from server.bank.context import Context
+from server.bank.engines import changed_engines
 from server.bank.publishing import refresh_published
 from server.bank.running import static_faults
 from server.progress import Progress
@@ -54,10 +55,10 @@ def _contract(snapshot: Snapshot, tool: ToolId) -> str | None:
 
 def mark_stale_if_changed(skill: Skill, snapshot: Snapshot, context: Context) -> str | None:
     """Return what changed under a skill, which is then stale; None when its pins hold."""
-    changed = changed_pins(skill, snapshot, context)
-    if not changed:
+    changed, engines = changed_pins(skill, snapshot, context), changed_engines(skill, context)
+    if not changed and engines is None:
         return None
-    reason = _said(skill, changed, snapshot, context)
+    reason = _said(skill, changed, snapshot, context) if changed else str(engines)
     now = context.store.version(skill.name, skill.version)
     if now is not None and now.state in _IN_USE:
         context.store.move(skill.name, skill.version, "stale", reason=reason, by="system", at=context.clock())

@@ -18,7 +18,7 @@ from server.compilation.widening import Widened, widen
 from skills_store.skill import Skill, SkillState
 from skills_store.workflow.hashing import content_hash, shape_hash
 
-__all__ = ["Family", "find_family", "widened_skill"]
+__all__ = ["Family", "family_of", "find_family", "widened_skill"]
 
 _OPEN: frozenset[SkillState] = frozenset({"proposed", "context_only", "active"})
 
@@ -45,6 +45,14 @@ def find_family(readings: Sequence[Skill], explicit: bool, context: Context) -> 
         if (widened := _widened(known, run, context)) is not None
     ]
     return min(found, key=lambda family: (len(family.widened.added), family.known.name), default=None)
+
+
+def family_of(known: Skill, run: Skill, context: Context) -> Family | None:
+    """Return two skills of the same calls as one, None where that takes a guess."""
+    if [node.target for node in known.workflow.nodes] != [node.target for node in run.workflow.nodes]:
+        return None
+    widened = _widened(known, run, context)
+    return None if widened is None else Family(known, run, 0, widened)
 
 
 def _relatives(run: Skill, explicit: bool, context: Context) -> Iterator[Skill]:

@@ -26,6 +26,10 @@ __all__ = ["Finder", "Findings"]
 
 _RETRY_SECONDS = 60.0
 """How long after vectors could not be made it is tried again, the entries being the same."""
+_CLOSING_SECONDS = 10.0
+"""Most that closing waits: many times what loading the model or embedding some texts takes."""
+_LOADING = "the model for meanings is being loaded"
+_MAKING = "embeddings are being made"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class Finder:
         open_embedder: Callable[[], Embedder] | None = None,
         folder: Path | None = None,
         patience_seconds: float = 0.25,
+        loading_seconds: float = 0.0,
     ) -> None:
         """Prepare a search; nothing is loaded before the first one.
 
@@ -51,10 +56,13 @@ class Finder:
             open_embedder: loads what makes vectors, in a thread; None: words alone.
             folder: where vectors are kept.
             patience_seconds: how long a search waits for vectors that are being made.
+            loading_seconds: how long it waits instead while the model is still being loaded, which takes
+                longer than the answer by words: whoever asks first asks a process that just started.
         """
         self._open_embedder = open_embedder if folder is not None else None
         self._folder = folder or Path()
         self._patience = patience_seconds
+        self._loading = loading_seconds
         self._lock = threading.Lock()
         self._index = SearchIndex()
         self._known: tuple[tuple[Tool, ...], tuple[Skill, ...]] = ((), ())
@@ -77,13 +85,23 @@ class Finder:
     ) -> Findings:
         """Return what fits a query best among these tools and skills."""
         await to_thread.run_sync(self._keep_up, tuple(tools), tuple(skills))
-        patience = max(0.0, self._started + self._patience - time.monotonic())
-        await to_thread.run_sync(self._settled.wait, patience, abandon_on_cancel=True)
-        return await to_thread.run_sync(partial(self._find, query, limit, kind, scope))
+        is_patient = self._patience_now() > 0
+        if is_patient:
+            self._begin()
+            await to_thread.run_sync(self._settled.wait, self._patience_now(), abandon_on_cancel=True)
+        findings = await to_thread.run_sync(partial(self._find, query, limit, kind, scope))
+        if not is_patient:
+            self._begin()
+        return findings
 
     def close(self) -> None:
-        """End what is being embedded; nothing of it is kept."""
+        """End what is being embedded, of which nothing is kept, and wait for that.
+
+        A process that ends while its model is being loaded or run is aborted by that library.
+        """
         self._closed.set()
+        if self._maker is not None and self._maker.ident is not None:
+            self._maker.join(_CLOSING_SECONDS)
 
     def _keep_up(self, tools: tuple[Tool, ...], skills: tuple[Skill, ...]) -> None:
         """Make these the entries, and have vectors made where they are due."""
@@ -96,13 +114,25 @@ class Finder:
                 self._settled.set()
             elif self._is_due(is_new):
                 self._settled.clear()
-                self._note = "embeddings are being made"
+                self._note = _MAKING if self._embedder is not None else _LOADING
                 self._started = time.monotonic()
                 self._maker = threading.Thread(target=self._make, name="skillbank-vectors", daemon=True)
+
+    def _begin(self) -> None:
+        """Start what is due, if it is not under way."""
+        with self._lock:
+            if self._maker is not None and self._maker.ident is None:
                 self._maker.start()
 
+    def _patience_now(self) -> float:
+        """Return for how many seconds a search may wait for vectors; none where none are being made."""
+        if self._settled.is_set():
+            return 0.0
+        most = self._patience if self._embedder is not None else self._loading
+        return self._started + most - time.monotonic()
+
     def _is_due(self, is_new: bool) -> bool:
-        if self._maker is not None and self._maker.is_alive():
+        if self._maker is not None and (self._maker.ident is None or self._maker.is_alive()):
             return False
         return is_new or time.monotonic() - self._started >= _RETRY_SECONDS
 
@@ -110,6 +140,7 @@ class Finder:
         """Make vectors until those of the entries as they are now are there, or it cannot be done."""
         try:
             embedder = self._embedder = self._embedder or self._opened()
+            self._note = _MAKING
             while not self._closed.is_set():
                 with self._lock:
                     texts = self._index.texts

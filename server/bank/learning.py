@@ -8,15 +8,14 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from catalog.config import Learning
-from catalog.tools import Snapshot
 from server.bank.context import Context
 from server.bank.errors import NotSaved
-from server.bank.families import find_family, widened_skill
+from server.bank.families import family_of, find_family, widened_skill
+from server.bank.judging import TRACES_READ, Judged, Lesson, judge_candidate, mode_of
 from server.bank.proving import prove, replayer
 from server.bank.publishing import refresh_published
+from server.bank.readings import choose_reading, dispute_of, is_undecided
 from server.bank.running import servers_of
-from server.bank.twins import find_twin
 from server.compilation.compile import Compiled, Surroundings, VerifiedRun, compile_skill
 from server.compilation.errors import NotCompilable
 from server.compilation.lifting import declared_inputs
@@ -24,27 +23,21 @@ from server.compilation.prose import name_of_task, skill_name
 from server.curation.gathering import Candidate, gather_evidence
 from server.curation.seen import seen_values
 from server.progress import Progress
-from skills_store.admission import judge_admission
+from skills_store.admission import is_refuted, judge_admission
 from skills_store.errors import VersionConflict
-from skills_store.skill import AdmissionVerdict, ReplayTest, Skill, SkillState
+from skills_store.skill import AdmissionVerdict, Skill
 from skills_store.workflow.model import Workflow
 
 __all__ = [
-    "Judged",
     "Learned",
-    "Lesson",
     "check_name",
     "holds_secret",
-    "judge_candidate",
     "keep_version",
     "learn",
+    "learn_skill",
 ]
 
 _LONGEST_NAME = 40
-_TRACES_READ = 200
-"""How far back values are looked for that the world was seen to have."""
-_OF_VERSION = " of version "
-_FROM_WORST: tuple[SkillState, ...] = ("shadow", "context_only", "proposed", "active")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,47 +47,6 @@ class Learned:
     skill: Skill | None
     reason: str
     verdict: AdmissionVerdict | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """A compiled candidate on its way into the store, in every reading that explains the run."""
-
-    readings: tuple[Compiled, ...]
-    explicit: bool
-    examples: tuple[Mapping[str, JsonValue], ...]
-    snapshot: Snapshot
-    context: Context
-    traces: int = 1
-    """Distinct verified runs that the candidate stands on."""
-    has_border: bool = False
-    """Whether a person saves a workflow with the inputs it shall have."""
-
-    @property
-    def compiled(self) -> Compiled:
-        return self.readings[0]
-
-    @property
-    def skill(self) -> Skill:
-        return self.compiled.skill
-
-    def read_as(self, compiled: Compiled) -> Lesson:
-        """Return the lesson with one reading of several alone, and the examples that are for its inputs."""
-        if len(self.readings) == 1:
-            return self
-        names = set(declared_inputs(compiled.skill.workflow))
-        examples = tuple(example for example in self.examples if set(example) <= names)
-        return replace(self, readings=(compiled,), examples=examples)
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A candidate as it would be kept, with its verdict."""
-
-    skill: Skill
-    verdict: AdmissionVerdict
-    twin: Skill | None = None
-    """A kept skill of another name that does the same, None when none is known."""
 
 
 def check_name(wished: str) -> None:
@@ -143,6 +95,14 @@ async def learn(
     return await _kept_once(lesson)
 
 
+async def learn_skill(skill: Skill, context: Context) -> Learned:
+    """Judge and keep a skill that a person wrote with its tests, and that no run was compiled into."""
+    if holds_secret(skill, context):
+        return Learned(None, "not saved: it holds a secret, which belongs into a server's environment")
+    lesson = Lesson((Compiled(skill),), True, (), context.known(), context, has_border=True)
+    return await _kept_once(lesson)
+
+
 async def _kept_once(lesson: Lesson) -> Learned:
     """Keep a candidate; one that another process kept meanwhile is proved by it instead."""
     try:
@@ -169,14 +129,9 @@ def holds_secret(skill: Skill, context: Context) -> bool:
     return context.redact(document) != document
 
 
-def _mode(workflow: Workflow, context: Context) -> Learning:
-    """Return the learning mode for a workflow: the strictest of its servers."""
-    return context.config.learning_of(servers_of(workflow, context))
-
-
 def _silent(workflow: Workflow, context: Context) -> str:
     """Return why nothing is learned from a workflow by itself, empty when something may be."""
-    if _mode(workflow, context) != "off":
+    if mode_of(workflow, context) != "off":
         return ""
     by_server = context.config.learning_by_server
     named = sorted(s for s in servers_of(workflow, context) if by_server.get(s) == "off")
@@ -196,7 +151,7 @@ async def _kept(lesson: Lesson) -> Learned:
     known = _known(lesson)
     if not known:
         return await _with_its_family(lesson) or await _admitted(lesson, if_new=True)
-    return await _kept_again(lesson.read_as(known[0]))
+    return await _decided_by(lesson, known[0]) or await _kept_again(lesson.read_as(known[0]))
 
 
 async def _kept_again(lesson: Lesson) -> Learned:
@@ -221,6 +176,28 @@ async def _kept_again(lesson: Lesson) -> Learned:
     if known.pins != skill.pins and store.pinned(known.name) is None:
         return await _admitted(lesson, name=known.name)
     return await _proved_again(known, lesson)
+
+
+async def _decided_by(lesson: Lesson, kept: Compiled) -> Learned | None:
+    """Keep the reading by data flow in place of an undecided one by inputs, where this run decides so.
+
+    None where there was nothing to decide, or this run does not: then the kept reading is proved again.
+    """
+    context, dispute = lesson.context, dispute_of(lesson.readings)
+    known = context.store.by_content_hash(kept.skill.content_hash)
+    if dispute is None or kept.is_linked or known is None or known.state != "proposed":
+        return None
+    is_in_use = context.store.head(known.name) == known
+    if not (is_in_use and is_undecided(known) and dispute.is_settled_by(known)):
+        return None
+    linked = dispute.linked.skill.model_copy(update={"name": known.name})
+    family = family_of(linked, known, context)
+    if family is None or family.widened.added:
+        return None
+    skill = widened_skill(family, lesson.snapshot, context.clock())
+    both = replace(lesson, readings=(Compiled(skill, dispute.linked.frozen),), traces=2)
+    judged = await judge_candidate(both, known.name, context.store.head(known.name))
+    return None if is_refuted(judged.verdict) else keep_version(judged, known, context, if_new=True)
 
 
 async def _with_its_family(lesson: Lesson) -> Learned | None:
@@ -248,8 +225,11 @@ async def _admitted(lesson: Lesson, name: str | None = None, *, if_new: bool = F
     context = lesson.context
     parent = context.store.head(name or lesson.skill.name)
     readings = [lesson.read_as(compiled) for compiled in lesson.readings]
-    judged_readings = [(await judge_candidate(reading, name, parent), reading) for reading in readings]
-    judged, reading = max(judged_readings, key=lambda found: _trust(found[0].verdict))
+    candidates = [await judge_candidate(reading, name, parent) for reading in readings]
+    chosen = choose_reading(lesson.readings, [candidate.verdict for candidate in candidates])
+    judged, reading = candidates[chosen.reading], readings[chosen.reading]
+    if chosen.undecided:
+        judged = judged.undecided(chosen.undecided)
     if judged.twin is not None and not lesson.explicit:
         return await _proves(judged.twin, reading)
     return keep_version(judged, parent, context, if_new=if_new)
@@ -280,68 +260,6 @@ def keep_version(judged: Judged, parent: Skill | None, context: Context, *, if_n
     return Learned(skill, f"{verdict.reason}{stays}", verdict)
 
 
-async def judge_candidate(lesson: Lesson, name: str | None, parent: Skill | None) -> Judged:
-    """Return one reading as it would be kept, what it earned, and the kept skill that does the same."""
-    context, skill = lesson.context, lesson.skill
-    if name is not None and name != skill.name:
-        workflow = skill.workflow.model_copy(update={"name": name})
-        skill = skill.model_copy(update={"name": name, "workflow": workflow})
-    if parent is not None:
-        skill = _next_version(skill, parent, context)
-    context.progress(Progress("admit", f"replaying {skill.name} in fresh processes and on other inputs"))
-    gathered = await gather_evidence(
-        Candidate(
-            skill=skill,
-            learning=_mode(skill.workflow, context),
-            distinct_verified_traces=lesson.traces,
-            explicit_save=lesson.explicit,
-            frozen_literals=lesson.compiled.frozen,
-            examples=lesson.examples,
-            seen=seen_values(skill.workflow, context.store.traces(_TRACES_READ)),
-        ),
-        replayer(lesson.snapshot, context, skill),
-    )
-    works = judge_admission(gathered.evidence).state != "shadow"
-    twin = await find_twin(gathered.skill, lesson.snapshot, context) if works else None
-    verdict = judge_admission(replace(gathered.evidence, equals=twin.name if twin else None))
-    changes = {"state": verdict.state, "reason": verdict.reason, "verdict": verdict}
-    return Judged(gathered.skill.model_copy(update=changes), verdict, twin)
-
-
-def _trust(verdict: AdmissionVerdict) -> tuple[int, int]:
-    """Return what orders readings: the state earned, then how little was found against it."""
-    return _FROM_WORST.index(verdict.state), -sum(not check.passed for check in verdict.checks)
-
-
-def _next_version(skill: Skill, parent: Skill, context: Context) -> Skill:
-    """Return the skill as the next version of its name; it must pass a trusted parent's tests as well."""
-    latest = context.store.versions(skill.name)[-1].version
-    provenance = skill.provenance.model_copy(update={"parent_version": parent.version})
-    own = [test.inputs for test in skill.tests]
-    inherited = [
-        _inherited(test, parent)
-        for test in parent.tests
-        if parent.state in ("active", "stale", "context_only")
-        and _same_inputs(skill, parent)
-        and test.inputs not in own
-    ]
-    return skill.model_copy(
-        update={"version": latest + 1, "provenance": provenance, "tests": (*skill.tests, *inherited)}
-    )
-
-
-def _same_inputs(skill: Skill, parent: Skill) -> bool:
-    mine = skill.signature.input_schema.get("properties")
-    theirs = parent.signature.input_schema.get("properties")
-    return isinstance(mine, dict) and isinstance(theirs, dict) and mine.keys() == theirs.keys()
-
-
-def _inherited(test: ReplayTest, parent: Skill) -> ReplayTest:
-    if _OF_VERSION in test.name:
-        return test
-    return test.model_copy(update={"name": f"{test.name}{_OF_VERSION}{parent.version}"})
-
-
 async def _verified_anew(known: Skill, context: Context) -> Learned:
     """Test a stale skill whose workflow has just come out right; it is active again if it passes."""
     report = await prove(known, context)
@@ -355,22 +273,25 @@ async def _verified_anew(known: Skill, context: Context) -> Learned:
 async def _proved_again(known: Skill, lesson: Lesson) -> Learned:
     """Count a second run of a kept workflow; a proposal may become active by it."""
     context, again = lesson.context, lesson.skill
+    dispute = dispute_of(lesson.alternatives)
+    is_open = dispute is not None and is_undecided(known) and not dispute.is_settled_by(known)
     originals = [test.inputs for test in known.tests if test.kind == "original"]
     is_distinct = again.tests[0].inputs not in originals or again.provenance.task != known.provenance.task
     context.progress(Progress("admit", f"{known.name} is proved again"))
     gathered = await gather_evidence(
         Candidate(
             skill=known.model_copy(update={"state": "proposed"}),
-            learning=_mode(known.workflow, context),
+            learning=mode_of(known.workflow, context),
             distinct_verified_traces=1 + is_distinct,
             explicit_save=lesson.explicit,
             frozen_literals=lesson.compiled.frozen,
             examples=(again.tests[0].inputs, *lesson.examples),
-            seen=seen_values(known.workflow, context.store.traces(_TRACES_READ)),
+            seen=seen_values(known.workflow, context.store.traces(TRACES_READ)),
         ),
         replayer(lesson.snapshot, context, known),
     )
-    verdict = judge_admission(gathered.evidence)
+    undecided = dispute.told() if dispute is not None and is_open else ""
+    verdict = judge_admission(replace(gathered.evidence, undecided=undecided))
     now = _moved(known, verdict, lesson)
     stays = "" if now.state == verdict.state else f"; it stays {now.state}: only a person moves it"
     return Learned(now, f"{verdict.reason}{stays}", verdict)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from catalog.tools import Snapshot, ToolId
 from server.bank.context import Context
 from server.bank.drift import changed_pins
+from server.bank.engines import with_present_engines
 from server.bank.publishing import refresh_published
 from server.bank.running import servers_of, signatures_of
 from server.curation.replaying import Replayer
 from server.reports import TestOutcome, TestReport
-from skills_store.skill import Skill
+from skills_store.skill import Skill, SkillState
 
 __all__ = ["prove", "replayer"]
 
@@ -38,6 +39,8 @@ async def prove(skill: Skill, context: Context) -> TestReport:
     snapshot = await context.snapshot(servers_of(skill.workflow, context))
     if unseen := sorted({pin.tool for pin in skill.pins} & context.effects.changed):
         return TestReport(name=skill.name, version=skill.version, passed=False, tests=_unseen(unseen))
+    if skill.state == "stale":
+        skill = with_present_engines(skill, context)
     runner = replayer(snapshot, context, skill)
     results = [await runner.replay(skill, test) for test in skill.tests]
     outcomes = tuple(
@@ -72,19 +75,25 @@ def _unseen(tools: list[ToolId]) -> tuple[TestOutcome, ...]:
 
 
 def _reinstated(skill: Skill, snapshot: Snapshot, context: Context) -> Skill:
-    """Return the stale skill as active again, as a new version where a contract it pins has changed."""
+    """Return the stale skill as it was before, as a new version where a contract it pins has changed."""
+    before = _state_before(skill, context)
     reason = "verified again after a change upstream"
-    if changed_pins(skill, snapshot, context):
-        active = _pinned_anew(skill, snapshot, context).model_copy(
-            update={"state": "active", "reason": reason}
-        )
+    stored = context.store.version(skill.name, skill.version)
+    if changed_pins(skill, snapshot, context) or stored is None or stored.content_hash != skill.content_hash:
+        active = _pinned_anew(skill, snapshot, context).model_copy(update={"state": before, "reason": reason})
         context.store.add_version(active, expected_head=_head_version(skill, context))
     else:
         active = context.store.move(
-            skill.name, skill.version, "active", reason=reason, by="system", at=context.clock()
+            skill.name, skill.version, before, reason=reason, by="system", at=context.clock()
         )
     refresh_published(context)
     return active
+
+
+def _state_before(skill: Skill, context: Context) -> SkillState:
+    """Return the state out of which a version became stale."""
+    moves = [m for m in context.store.changes(skill.name) if (m.version, m.after) == (skill.version, "stale")]
+    return "context_only" if moves and moves[-1].before == "context_only" else "active"
 
 
 def _head_version(skill: Skill, context: Context) -> int:

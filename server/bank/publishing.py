@@ -12,8 +12,13 @@ from skills_store.skill import Skill
 
 __all__ = ["PUBLISHED_AT_MOST", "PublishedSkill", "published_skills", "refresh_published"]
 
-PUBLISHED_AT_MOST = 200
-"""Paper: FlowEvo (bank size; facts §7)."""
+PUBLISHED_AT_MOST = 4
+"""Skills listed as tools where nothing is configured: with the always-there tools they cost a client at
+most 3,000 tokens, however many skills there are.
+
+Paper: FlowEvo (bank size; facts §7). Differs: a bank may hold any number; those past the cap are found by
+`find_skills`.
+"""
 
 _ATTEMPTS = 10
 
@@ -47,7 +52,8 @@ def refresh_published(context: Context) -> None:
 
 def _ranked_names(context: Context) -> tuple[str, ...]:
     active = [skill.name for skill in context.store.heads() if skill.state == "active"]
-    if len(active) > PUBLISHED_AT_MOST:
+    most = PUBLISHED_AT_MOST if context.config.publish is None else context.config.publish
+    if len(active) > most:
         successes = {name: context.store.use_counts(name).successes for name in active}
-        active = sorted(active, key=lambda name: (-successes[name], name))[:PUBLISHED_AT_MOST]
+        active = sorted(active, key=lambda name: (-successes[name], name))[:most]
     return tuple(sorted(active))

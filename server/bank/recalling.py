@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,8 +17,9 @@ from skills_store.retrieval import SkillHit, SkillIndex, confusable
 from skills_store.skill import Skill
 from skills_store.utility import success_rate
 
-__all__ = ["Recalled", "doubts_about", "recall", "trust_in"]
+__all__ = ["Recalled", "cleared_at", "doubts_about", "recall", "trust_in"]
 
+_AUDITS_READ = 20
 _POOL_PER_HIT = 4
 """Skills whose meaning is compared for each hit that is wanted; uses and inputs then order them."""
 
@@ -57,7 +59,13 @@ async def recall(task: str, limit: int, context: Context, scope: Scope = EVERYTH
 def doubts_about(skill: Skill, context: Context) -> Doubts:
     """Return what speaks against a skill, by its latest uses and what was said of them."""
     uses = context.store.uses(skill.name, USES_LOOKED_AT)
-    return doubts_of(uses, skill.version, context.store.trace, context.clock())
+    return doubts_of(uses, skill.version, context.store.trace, context.clock(), cleared_at(skill, context))
+
+
+def cleared_at(skill: Skill, context: Context) -> float:
+    """Return when a version last passed an audit, in Unix seconds; minus infinity when it never did."""
+    audits = context.store.audits(skill.name, _AUDITS_READ)
+    return max((a.at for a in audits if a.version == skill.version and a.passed), default=-math.inf)
 
 
 def trust_in(skill: Skill, context: Context) -> Trust:

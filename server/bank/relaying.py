@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from catalog.effect_profile import propose_effect
 from catalog.effects import EffectTable
+from catalog.forwarding import Attendant
 from catalog.labels import explained_labels
 from catalog.result import CallFailure, CallOutcome
 from catalog.search import EVERYTHING, FoundEntry, Scope, tool_key
@@ -30,6 +31,7 @@ __all__ = [
     "list_labels",
     "preview",
     "recheck_effects",
+    "upstream_tools",
 ]
 
 TRACE_META_KEY = "io.skillbank/trace"
@@ -42,7 +44,8 @@ UpstreamProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 async def find_tools(query: str, limit: int, context: Context, scope: Scope = EVERYTHING) -> ToolsReport:
     """Return the tools of all configured servers that fit a query, best first.
 
-    Servers whose tools are stored are not waited for.
+    Servers whose tools are stored are not waited for, nor started before there is an answer: twenty
+    that start at once would hold it up.
 
     Args:
         query: what is wanted, in words; a long one is looked for part by part.
@@ -55,6 +58,7 @@ async def find_tools(query: str, limit: int, context: Context, scope: Scope = EV
     findings = await context.find(query, limit, "tool", scope)
     hits = [(tools[hit.entry.key], hit) for hit in findings.found.hits if hit.entry.key in tools]
     effects = context.effects
+    context.connect()
     return ToolsReport(
         tools=tuple(_tool_hit(tool, hit, effects) for tool, hit in hits),
         method=findings.found.method,
@@ -82,13 +86,14 @@ async def call_tool(
     progress: UpstreamProgress | None,
     context: Context,
     recording: str | None = None,
+    attendant: Attendant | None = None,
 ) -> CallOutcome:
     """Relay one call; the outcome's meta names the trace of one step that it will be kept as.
 
     A client's own call always runs: its approval governs (`CONTRACTS`, Effects). Of an answer over a
     megabyte the outcome holds what the trace does: digest, size and preview.
     """
-    outcome = await context.connections.call(tool, dict(arguments), progress=progress)
+    outcome = await context.connections.call(tool, dict(arguments), progress=progress, attendant=attendant)
     context.keep_seen([tool.server])
     kept = await keep_call(tool, dict(arguments), outcome, context, recording)
     meta = {**outcome.meta, TRACE_META_KEY: kept.trace_id}
@@ -98,6 +103,12 @@ async def call_tool(
         return replace(outcome, content=[], structured=None, has_structured=False, meta=meta)
     shown = {"structured": kept.step.output, "has_structured": True, "large_output": kept.step.output}
     return replace(outcome, content=[], meta=meta, **shown)
+
+
+def upstream_tools(context: Context) -> list[Tool]:
+    """Return the usable tools of the servers that are in use, ordered by server and name."""
+    used = {name for name, spec in context.config.servers.items() if not spec.disabled}
+    return sorted((t for t in context.known() if t.id.server in used), key=lambda tool: tool.id)
 
 
 async def preview(value: JsonValue, context: Context) -> JsonValue:

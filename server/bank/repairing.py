@@ -18,6 +18,7 @@ from server.bank.running import input_faults, servers_of, signatures_of, static_
 from server.bank.search_records import open_record
 from server.bank.traces import judged_trace, shown_outputs
 from server.compilation.compile import VerifiedRun
+from server.curation.withholding import Draw
 from server.evolution.candidate import Record
 from server.evolution.driver import Progress as SearchProgress
 from server.evolution.driver import SearchResult, search
@@ -54,6 +55,8 @@ class Repaired:
 
     report: RepairReport
     run: VerifiedRun | None = None
+    drawn: Draw | None = None
+    """The skill the plan started from or did without on purpose, None when there was none."""
 
 
 async def repair_document(document: object, request: RepairRequest, context: Context) -> Repaired:

@@ -8,8 +8,11 @@ from catalog.schema import is_valid
 from server.bank.context import Context, allowing
 from server.bank.drift import mark_stale_if_changed, missing_servers
 from server.bank.looking import open_inputs
+from server.bank.observing import outcome_of, throw
 from server.bank.recalling import trust_in
+from server.bank.repairing import Repaired
 from server.bank.running import Planned, execute, servers_of
+from server.curation.withholding import Draw
 from server.execution.episode import Episode
 from server.planning.router import Direct, choose_route
 from server.planning.view import World
@@ -20,7 +23,7 @@ from skills_store.skill import Skill
 from skills_store.utility import Route, Use
 from skills_store.workflow.faults import Denied, Malformed
 
-__all__ = ["DirectRun", "NotRun", "count_use", "no_route", "run_directly"]
+__all__ = ["DirectRun", "NotRun", "after_all", "count_use", "no_route", "run_directly"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class DirectRun:
 
     report: RepairReport
     episode: Episode
+    drawn: Draw | None = None
+    """Whether it was a trial, None where nobody may compare."""
 
     @property
     def is_final(self) -> bool:
@@ -43,12 +48,22 @@ class NotRun:
 
     reasons: tuple[str, ...] = ()
     slot_calls: int = 0
+    left_out: Draw | None = None
+    """The skill that would have been run and was left out to compare, None when there was none."""
 
 
-async def run_directly(task: str, request: SolveRequest, context: Context) -> DirectRun | NotRun:
+async def run_directly(
+    task: str, request: SolveRequest, context: Context, *, compare: bool = True
+) -> DirectRun | NotRun:
     """Run the skill that is this task's, or return why none was run.
 
     Inputs that the task leaves open are looked for with free tools first.
+
+    Args:
+        task: in a person's words.
+        request: how it is to be solved.
+        context: the bank.
+        compare: whether the skill may be left out to compare it with its absence.
     """
     is_asked_for = request.route == "direct"
     choice = choose_route(
@@ -80,8 +95,37 @@ async def run_directly(task: str, request: SolveRequest, context: Context) -> Di
     if direct.missing.keys() - found.values or not is_valid(direct.skill.signature.input_schema, inputs):
         return NotRun((*choice.reasons, *told), found.calls)
     bound = replace(direct, inputs=inputs, reasons=(*choice.reasons, *told))
+    way = "looked for" if direct.missing else "bound"
+    drawn = throw(direct.skill, task, request, context, f"direct {way}") if compare else None
+    if drawn is not None and drawn.is_withheld:
+        return NotRun((drawn.reason,), found.calls, drawn)
     report = await _run(bound, task, request, episode, context)
-    return DirectRun(report.model_copy(update={"slot_calls": found.calls}), episode)
+    return DirectRun(report.model_copy(update={"slot_calls": found.calls}), episode, drawn)
+
+
+async def after_all(task: str, request: SolveRequest, solved: Repaired, context: Context) -> Repaired:
+    """Return what came of a task, by the skill that was left out where doing without it came to nothing.
+
+    Only skills whose tools all are free are left out, so nothing is done twice.
+    """
+    drawn = solved.drawn
+    if drawn is None or not drawn.stratum.startswith("direct") or outcome_of(solved.report) != "wrong":
+        return solved
+    if not drawn.is_withheld:
+        return solved
+    direct = await run_directly(task, request, context, compare=False)
+    if not isinstance(direct, DirectRun) or not direct.is_final:
+        return solved
+    told = (*direct.report.route_reasons, drawn.reason, "doing without it came to nothing")
+    report = direct.report.model_copy(
+        update={
+            "route_reasons": told,
+            "calls": solved.report.calls + direct.report.calls,
+            "tokens": solved.report.tokens,
+            "seconds": solved.report.seconds + direct.report.seconds,
+        }
+    )
+    return Repaired(report, drawn=drawn)
 
 
 async def _run(
@@ -114,7 +158,7 @@ async def _run(
         not_repeated=tuple(episode.not_repeated),
         verifications=trace.verifications,
     )
-    count_use(direct.skill, "direct", report, context)
+    count_use(direct.skill, "call" if request.route == "direct" else "direct", report, context)
     return report
 
 

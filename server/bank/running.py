@@ -45,9 +45,8 @@ def servers_of(workflow: Workflow, context: Context) -> frozenset[str]:
     seen: set[tuple[str, int]] = set()
     while waiting:
         for node in waiting.pop().nodes:
-            if node.tool is not None:
-                found.add(node.tool.server)
-            elif node.skill is not None and (node.skill.name, node.skill.version) not in seen:
+            found.update(tool.server for tool in node.tools)
+            if node.skill is not None and (node.skill.name, node.skill.version) not in seen:
                 seen.add((node.skill.name, node.skill.version))
                 inner = context.skill_workflow(node.skill.name, node.skill.version)
                 waiting.extend([inner] if inner else [])

@@ -9,6 +9,7 @@ from server.bank.context import Context
 from server.bank.recalling import doubts_about, recall
 from server.bank.routing import DirectRun, NotRun
 from server.compilation.prose import guidance_lines
+from server.curation.withholding import Draw
 from server.planning.seeding import Seed
 from server.requests import SolveRequest
 from skills_store.retrieval import SAME_PATTERN, SkillHit, confusable
@@ -45,6 +46,11 @@ class Before:
     def tried(self) -> DirectRun | None:
         """The skill that was run first and failed, None when there was none."""
         return self.direct if isinstance(self.direct, DirectRun) else None
+
+    @property
+    def left_out(self) -> Draw | None:
+        """The skill that would have been run and was left out to compare, None when there was none."""
+        return self.direct.left_out if isinstance(self.direct, NotRun) else None
 
     @property
     def nearest(self) -> Skill | None:
@@ -109,7 +115,9 @@ async def look_back(task: str, request: SolveRequest, context: Context, direct: 
     """
     if request.route == "dynamic" or isinstance(direct, DirectRun) or not context.findable_skills():
         return Before(direct)
-    return Before(direct, (await recall(task, _POOL, context)).hits)
+    hits = (await recall(task, _POOL, context)).hits
+    left_out = direct.left_out.skill.name if direct.left_out else None
+    return Before(direct, [hit for hit in hits if hit.skill.name != left_out])
 
 
 def _seeded(hits: Sequence[SkillHit], context: Context) -> Seeds:

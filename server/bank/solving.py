@@ -17,6 +17,7 @@ from server.backends.errors import BackendError
 from server.bank.context import Context, allowing
 from server.bank.escalating import Climb, report_of
 from server.bank.insights import family_insights
+from server.bank.observing import throw
 from server.bank.patience import for_search
 from server.bank.plan_search import first_right
 from server.bank.repairing import Repaired, checked_only, spent_at_once
@@ -78,10 +79,16 @@ async def solve_task(
     wanted = wanted_outputs(request.checks)
     plans = plan_deterministically(world, wanted)
     seed = None if planner.backend is not None else _seed_plan(seeds, world, wanted)
+    drawn = before.left_out
+    if drawn is None and not spent and seeds.seeds and (planner.backend is not None or seed is not None):
+        drawn = throw(seeds.seeds[0].skill, task, request, context, "seeded")
+        if drawn.is_withheld:
+            seeds, seed = Seeds(seeds.seeds[1:], (drawn.reason,)), None
+            before = replace(before, hits=[h for h in before.hits or () if h.skill.name != drawn.skill.name])
     if not len(snapshot) or (not plans and planner.backend is None and seed is None):
         reasons = _reasons(request, before, seeds, None, planner)
         nothing = _no_plan(task, context).model_copy(update={"route_reasons": reasons})
-        return Repaired(_told(nothing, planner))
+        return Repaired(_told(nothing, planner), drawn=drawn)
     way = _Way(_route(seeds, planner, seed), _reasons(request, before, seeds, seed, planner))
     if spent:
         first = seed.workflow if seed is not None else plans[0]
@@ -118,7 +125,7 @@ async def solve_task(
     )
     if way.route == "seeded":
         _count_seeds(seeds, seed, report, context)
-    return replace(best, report=report)
+    return replace(best, report=report, drawn=drawn)
 
 
 @dataclass(frozen=True, slots=True)

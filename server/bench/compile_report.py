@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from server.bench.tau_second import TauCause
 from skills_store.skill import Skill, SkillState
 
 __all__ = [
@@ -77,6 +78,8 @@ class TauCase(_Model):
     """Whether the skill on the first task's inputs leaves the database as the reference run did."""
     right: bool | None
     """Whether it does on the second task's; None: there is no second task of these calls."""
+    cause: TauCause | None = None
+    """Why it does not on the second task's."""
 
 
 class TauReport(_Model):

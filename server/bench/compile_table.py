@@ -99,6 +99,10 @@ def _tau(report: TauReport) -> Iterator[str]:
         " two calls that succeed and were left out; second task: the next one of the same calls, whose values"
         " stand at the inputs' places"
     )
+    causes = Counter(case.cause for case in report.cases if case.right is False and case.cause)
+    if causes:
+        told = "; ".join(f"{cause} {count}" for cause, count in causes.most_common())
+        yield f"- where the second task goes otherwise, first comes this: {told}"
 
 
 def _selection(report: SelectionReport) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from server.bench.compile_report import TauCase, TauReport
 from server.bench.errors import BenchError
 from server.bench.fetched import cache_folder, fetched_entries
 from server.bench.kept import Kept
+from server.bench.tau_second import TauCause, base_of, cause_of, inputs_of
 from server.progress import Progress, ProgressListener
 from server.requests import SaveRequest
 from server.settings import Settings, read_settings
@@ -156,7 +157,7 @@ async def _measured(
     for number, one in enumerate(usable, 1):
 
         async def make(one: _Ran = one) -> TauCase:
-            return await _case(world, one, seconds[one.run.id])
+            return await _case(world, one, seconds[one.run.id], usable)
 
         case = await kept.or_made("tau", f"{world.domain}/{one.run.id}", TauCase, make)
         right = {True: "right", False: "not right", None: "no second task"}[case.right]
@@ -210,7 +211,7 @@ def _second(one: _Ran, all_ran: Sequence[_Ran]) -> _Ran | None:
     return next((other for other in later if other.shape == one.shape), None)
 
 
-async def _case(world: _World, one: _Ran, second: _Ran | None) -> TauCase:
+async def _case(world: _World, one: _Ran, second: _Ran | None, all_ran: Sequence[_Ran]) -> TauCase:
     name = _name(world, one.run)
     base = {"domain": world.domain, "task": one.run.id, "calls": len(one.calls)}
     held_out = second.run.id if second else None
@@ -225,80 +226,28 @@ async def _case(world: _World, one: _Ran, second: _Ran | None) -> TauCase:
             {**base, "held_out": held_out, "compiled": False, "state": None, "detail": problem}
             | {"reproduced": None, "right": None}
         )
-    reproduced = await _leaves(world, skill, skill.tests[0].inputs, one)
-    inputs = _inputs_of(skill, one, second) if second else None
-    right = None if second is None else inputs is not None
-    if second is not None and inputs is not None:
-        right = await _leaves(world, skill, inputs, second)
+    alike = [ran for ran in all_ran if ran.shape == one.shape]
+    made_of = alike[base_of(skill, [ran.calls for ran in alike])]
+    reproduced, _ = await _leaves(world, skill, made_of, one)
+    right, cause = await _leaves(world, skill, made_of, second) if second else (None, None)
     return TauCase.model_validate(
         {**base, "held_out": held_out, "compiled": True, "state": skill.state, "detail": problem}
-        | {"reproduced": reproduced, "right": right}
+        | {"reproduced": reproduced, "right": right, "cause": cause}
     )
 
 
-async def _leaves(world: _World, skill: Skill, inputs: Mapping[str, JsonValue], meant: _Ran) -> bool:
-    """Return whether a skill, run from a reset state, says and leaves behind what a reference run did."""
+async def _leaves(world: _World, skill: Skill, made_of: _Ran, meant: _Ran) -> tuple[bool, TauCause | None]:
+    """Return whether a skill, from a reset state, says and leaves what a reference run did, or why not."""
+    inputs, problem = inputs_of(skill, made_of.calls, meant.calls)
+    if inputs is None:
+        return False, problem
     await world.reset()
     try:
         report = await world.bank.run_skill(skill.name, inputs, skill.version)
     except BankError:
-        return False
+        return False, "it cannot be run"
     said = (report.outputs or {}).get("parsed_content")
     last = said[-1] if isinstance(said, list) and not isinstance(meant.answer, list) and said else said
-    return meant.answer in (said, last) and world.database() == meant.database
-
-
-def _inputs_of(skill: Skill, one: _Ran, second: _Ran) -> dict[str, JsonValue] | None:
-    """Return the values that the second reference run has at the inputs' places.
-
-    None where one input would need two values, or its place cannot be told.
-    """
-    taken: dict[str, list[JsonValue]] = {}
-    matched: set[int] = set()
-    for call in skill.tests[0].recorded:
-        node = skill.workflow.node(call.node)
-        number = next(
-            (
-                at
-                for at, (tool, arguments) in enumerate(one.calls)
-                if at not in matched
-                and call.tool == ToolId(call.tool.server, tool)
-                and arguments == call.arguments
-            ),
-            None,
-        )
-        if node is None or number is None:
-            continue
-        matched.add(number)
-        for argument, value in node.arguments.items():
-            _take(value, second.calls[number][1].get(argument), taken)
-            if value == "$item" and isinstance(node.for_each, str) and node.for_each.startswith("$inputs."):
-                listed = taken.setdefault(node.for_each.removeprefix("$inputs."), [])
-                listed.append(second.calls[number][1].get(argument))
-    inputs: dict[str, JsonValue] = {}
-    for name, sample in skill.tests[0].inputs.items():
-        values = taken.get(name)
-        if not values:
-            return None
-        if isinstance(sample, list) and not isinstance(values[0], list):
-            inputs[name] = list(values)
-        elif any(other != values[0] for other in values):
-            return None
-        else:
-            inputs[name] = values[0]
-    return inputs
-
-
-def _take(planned: JsonValue, literal: JsonValue, taken: dict[str, list[JsonValue]]) -> None:
-    """Note what a second run has where a workflow reads an input."""
-    match planned, literal:
-        case str(), _ if planned.startswith("$inputs."):
-            taken.setdefault(planned.removeprefix("$inputs."), []).append(literal)
-        case list(), list() if len(planned) == len(literal):
-            for one, other in zip(planned, literal, strict=True):
-                _take(one, other, taken)
-        case dict(), dict():
-            for key, inner in planned.items():
-                _take(inner, literal.get(key), taken)
-        case _:
-            return
+    if meant.answer in (said, last) and world.database() == meant.database:
+        return True, None
+    return False, cause_of(skill, made_of.calls, meant.calls, report.trace)

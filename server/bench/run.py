@@ -1,8 +1,8 @@
 """One benchmark from its name to what is printed: the command `skillbank bench`.
 
-What is measured is `repair_bench`, `catalog_bench`, `search_bench`, `planning_bench`, `compile_bench` and
-`evolution_bench` of this package; they are imported when they are wanted, since the command line imports it
-for its errors.
+What is measured is `repair_bench`, `catalog_bench`, `search_bench`, `planning_bench`, `compile_bench`,
+`stream_bench` and `evolution_bench` of this package; they are imported when they are wanted, since the
+command line imports it for its errors.
 """
 
 from __future__ import annotations
@@ -29,12 +29,15 @@ if TYPE_CHECKING:
     from server.bench.planning_tape import Tape
     from server.bench.repair_report import RepairBenchReport
     from server.bench.search_report import SearchBenchReport
+    from server.bench.stream_report import StreamBenchReport
 
-__all__ = ["BENCHMARKS", "COMPILE_PARTS", "run_bench", "write_table"]
+__all__ = ["BENCHMARKS", "COMPILE_PARTS", "STREAM_PARTS", "run_bench", "write_table"]
 
-BENCHMARKS = ("repair", "catalog", "search", "planning", "compile", "evolution")
+BENCHMARKS = ("repair", "catalog", "search", "planning", "compile", "stream", "evolution")
 COMPILE_PARTS = ("accuracy", "tau", "selection", "gate")
 """Parts of the compile benchmark; selection and gate stand on the skills of accuracy."""
+STREAM_PARTS = ("suppression",)
+"""Parts of the stream benchmark."""
 
 
 async def run_bench(
@@ -65,7 +68,7 @@ async def run_bench(
             `recorded:FILE`; None: what was recorded with the benchmark.
         tape: for `planning` and `evolution`, where answers are kept, and found when it is run again.
         settings: where models are configured; None: those of this process.
-        parts: of `compile`, those that are measured; empty: all of them.
+        parts: of `compile` or `stream`, those that are measured; empty: all of them.
         keep: for `compile` and `evolution`, a file that finished pieces are read from and added to.
         mcp_bench: for `evolution`, a checkout of MCP-Bench's public repository.
 
@@ -83,7 +86,9 @@ async def run_bench(
         case "search":
             report = await _search(quick, tasks)
         case "compile":
-            report = await _compile(quick, parts, keep)
+            report = await _compile(quick, _known(parts, COMPILE_PARTS), keep)
+        case "stream":
+            report = await _stream(quick, _known(parts, STREAM_PARTS))
         case "evolution":
             brought = _EvolutionRequest(quick, tasks, config, keep, mcp_bench)
             report = await _evolution(brought, model, tape, settings or read_settings())
@@ -175,6 +180,21 @@ async def _compile(quick: bool, parts: tuple[str, ...], keep: Path | None) -> Co
     return await run_compile_bench(options, open_bank)
 
 
+async def _stream(quick: bool, parts: tuple[str, ...]) -> StreamBenchReport:
+    from dataclasses import replace
+
+    from server.bench.stream_bench import StreamOptions, quick_stream_options, run_stream_bench
+
+    options = quick_stream_options() if quick else StreamOptions()
+    return await run_stream_bench(replace(options, parts=parts or STREAM_PARTS, listener=_show))
+
+
+def _known(parts: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    if strange := [part for part in parts if part not in known]:
+        raise BenchError(f"no part {strange[0]!r} here; there are {', '.join(known)}")
+    return parts
+
+
 @dataclass(frozen=True, slots=True)
 class _EvolutionRequest:
     quick: bool
@@ -230,6 +250,7 @@ def _rendered(
     | SearchBenchReport
     | PlanningBenchReport
     | CompileBenchReport
+    | StreamBenchReport
     | EvolutionReport,
 ) -> str:
     from server.bench.catalog_report import render_catalog_report
@@ -238,6 +259,7 @@ def _rendered(
     from server.bench.planning_report import render_planning_report
     from server.bench.repair_report import render_repair_report
     from server.bench.search_report import render_search_report
+    from server.bench.stream_report import render_stream_report
 
     match report.bench:
         case "repair":
@@ -250,6 +272,8 @@ def _rendered(
             return render_search_report(report)
         case "compile":
             return render_compile_report(report)
+        case "stream":
+            return render_stream_report(report)
         case "evolution":
             return render_evolution_report(report)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from server.cli.loading import loading
+
 if TYPE_CHECKING:
     from server.cli.ports import Wiring
 
@@ -17,7 +19,8 @@ def main(arguments: Sequence[str] | None = None, wiring: Wiring | None = None) -
     An interrupt while the program is still being loaded ends it like any other.
     """
     try:
-        from server.cli import app
+        with loading():
+            from server.cli import app
     except KeyboardInterrupt:
         return 130
     return app.main(arguments, wiring)

@@ -4,32 +4,62 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Sequence
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
+from typing import Final
 
 import click
 
-from server.cli import (
-    effects,
-    init,
-    inputs,
-    login,
-    models,
-    recordings,
-    review,
-    servers,
-    service,
-    skills,
-    workflows,
-)
 from server.cli.errors import FAILED, Failure, failure_of
 from server.cli.ports import Wiring, product_wiring
 
 __all__ = ["app", "main"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(version("skillbank"), prog_name="skillbank")
+_MODULES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "add": "servers",
+        "audit": "audit",
+        "bench": "service",
+        "check": "workflows",
+        "demo": "service",
+        "doctor": "servers",
+        "effects": "effects",
+        "init": "init",
+        "inputs": "inputs",
+        "login": "login",
+        "logout": "login",
+        "model": "models",
+        "record": "recordings",
+        "repair": "workflows",
+        "review": "review",
+        "run": "workflows",
+        "serve": "service",
+        "skills": "skills",
+        "solve": "workflows",
+    }
+)
+"""The module of this package that each command is in, under the command's own name."""
+
+
+class _Commands(click.Group):
+    """Imports a command's module when the command is chosen: a host waits for `serve` alone."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return sorted(_MODULES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        module = _MODULES.get(cmd_name)
+        return None if module is None else getattr(import_module(f"server.cli.{module}"), cmd_name)
+
+
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(package_name="skillbank", prog_name="skillbank")
 def app() -> None:
     """Gets better at your tools: runs, repairs and compiles workflows of tool calls into MCP tools.
 
@@ -43,29 +73,6 @@ def app() -> None:
     Every command takes --config, --store and --json. Exit codes: 0 done; 1 failed or unverified;
     2 misuse; 3 needs approval; 4 only the world stood in the way; 130 interrupted.
     """
-
-
-for _command in (
-    init.init,
-    servers.add,
-    servers.doctor,
-    login.login,
-    login.logout,
-    inputs.inputs,
-    effects.effects,
-    workflows.check,
-    workflows.run,
-    workflows.repair,
-    workflows.solve,
-    skills.skills,
-    review.review,
-    recordings.record,
-    models.model,
-    service.serve,
-    service.demo,
-    service.bench,
-):
-    app.add_command(_command)
 
 
 def main(arguments: Sequence[str] | None = None, wiring: Wiring | None = None) -> int:

@@ -19,7 +19,7 @@ from catalog.config import ModelSpec, parse_model
 from catalog.errors import SchemaRejected
 from catalog.schema import check_schema
 from server.cli.ports import Wiring
-from server.cli.session import open_session
+from server.cli.session import Session
 from server.requests import Budget
 from server.settings import read_settings
 from server.verification import Checks
@@ -188,7 +188,7 @@ def session_command(command: _F) -> _F:
         **given: object,
     ) -> object:
         settings = read_settings(config=config, store=store)
-        return command(open_session(settings, wiring, as_json=as_json), **given)
+        return command(Session(settings, wiring, as_json), **given)
 
     return cast("_F", with_session)
 

@@ -17,6 +17,8 @@ import click
 from pydantic import JsonValue
 
 from catalog.config import ServerSpec
+from server.audit_report import AuditReport
+from server.cli.loading import loading
 from server.models.known import KNOWN_MODELS, KnownModel
 from server.onboarding import Probed, probe_servers, remember_tools, try_reset_of
 from server.progress import ProgressListener, ignore_progress
@@ -38,11 +40,12 @@ from server.reports import (
     TestReport,
 )
 from server.settings import Settings
+from server.surface_options import SurfaceOptions
 from skills_store.skill import Skill
 
 if TYPE_CHECKING:
     from server.execution.consent import Consent
-    from server.requests import RepairRequest, SaveRequest, SolveRequest
+    from server.requests import RepairRequest, SaveCodeRequest, SaveRequest, SolveRequest
     from server.reset_trial import ResetTrial, TrialVerdict
     from server.verification import Checks
 
@@ -104,6 +107,14 @@ class BankPort(Protocol):
         """Let the system move a skill again. Raises UnknownSkill or NotDecided."""
         ...
 
+    async def restore(self, name: str, version: int | None = None) -> SkillReport:
+        """Take back the last step that curation took. Raises UnknownSkill or NotDecided."""
+        ...
+
+    async def audit(self, names: Sequence[str] = (), *, dry_run: bool = False) -> AuditReport:
+        """Look at the skills in use and take what is due. Raises UnknownSkill."""
+        ...
+
     async def delete(self, name: str) -> DeletedReport:
         """Remove a skill for good. Raises UnknownSkill or SkillInUse."""
         ...
@@ -134,6 +145,10 @@ class BankPort(Protocol):
 
     async def save(self, request: SaveRequest) -> SavedReport:
         """Compile a kept conversation or run into a skill. Raises NotSaved or UnknownTrace."""
+        ...
+
+    async def save_code(self, request: SaveCodeRequest) -> SavedReport:
+        """Make a skill of a Python function and its tests. Raises NotSaved."""
         ...
 
     async def recordings(self, limit: int = 20) -> RecordingsReport:
@@ -216,7 +231,7 @@ class Wiring:
     """Try a reset mode of a server, which the trial describes, in fresh processes."""
     consent: Callable[[bool], Consent]
     """Who is asked about calls that are not free, given whether a person is at a terminal."""
-    serve: Callable[[Settings, tuple[str, int] | None], Awaitable[None]]
+    serve: Callable[[Settings, tuple[str, int] | None, SurfaceOptions], Awaitable[None]]
     """Offer the bank to MCP clients until they are gone: over HTTP at an address, or over stdio."""
     run_demo: Callable[[bool, Path | None, str | None], Awaitable[int]]
     """Given whether to print JSON, a folder to keep everything in, and the one story to tell.
@@ -260,17 +275,20 @@ def _consent(interactive: bool) -> Consent:
     return TerminalConsent() if interactive else NoConsent()
 
 
-async def _serve(settings: Settings, address: tuple[str, int] | None) -> None:
-    from server.execution.consent import NoConsent
-    from server.surface import AddressUnusable, serve_http, serve_stdio
-    from server.wiring import open_bank
+async def _serve(settings: Settings, address: tuple[str, int] | None, options: SurfaceOptions) -> None:
+    with loading():
+        from server.execution.consent import NoConsent
+        from server.surface import AddressUnusable, serve_http, serve_stdio
+        from server.wiring import open_bank
 
-    async with open_bank(settings, consent=NoConsent(), progress=ignore_progress) as bank:
+    opened = open_bank(settings, consent=NoConsent(), progress=ignore_progress, publish=options.publish)
+    async with opened as bank:
+        bank.refresh_published()
         if address is None:
-            await serve_stdio(bank)
+            await serve_stdio(bank, options)
         else:
             try:
-                await serve_http(bank, *address, ready=_say_where)
+                await serve_http(bank, *address, ready=_say_where, options=options)
             except AddressUnusable as error:
                 raise click.UsageError(str(error)) from error
 

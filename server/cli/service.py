@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from server.bench.run import COMPILE_PARTS
+from server.bench.run import COMPILE_PARTS, STREAM_PARTS
 from server.cli.options import EXISTING, session_command
 from server.cli.ports import BenchRequest
 from server.cli.session import Session
+from server.surface_options import SurfaceOptions, ToolSchemas
 
 __all__ = ["bench", "demo", "serve"]
 
@@ -35,19 +36,53 @@ class _Address(click.ParamType[tuple[str, int]]):
 
 @click.command()
 @click.option("--http", "address", type=_Address(), metavar="HOST:PORT", help="Over HTTP. Default: stdio.")
+@click.option(
+    "--publish",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="List at most N skills as tools, those with the most successes. Default: as configured, else 4.",
+)
+@click.option(
+    "--publish-tools",
+    type=click.Choice(["portable", "original"]),
+    is_flag=False,
+    flag_value="portable",
+    help="List the tools of your servers too, as a gateway. original: with their own input schemas.",
+)
+@click.option(
+    "--bare",
+    multiple=True,
+    metavar="SERVER",
+    help="List this server's tools under their own names where those are free. Can be given several times.",
+)
 @session_command
-def serve(session: Session, *, address: tuple[str, int] | None) -> int:
+def serve(
+    session: Session,
+    *,
+    address: tuple[str, int] | None,
+    publish: int | None,
+    publish_tools: ToolSchemas | None,
+    bare: tuple[str, ...],
+) -> int:
     """Offer the bank as an MCP server, over stdio unless --http says where.
 
     \b
     Examples:
       skillbank serve
       skillbank serve --http 127.0.0.1:8765
+      skillbank serve --publish 40
+      skillbank serve --publish-tools --bare github
     In an MCP client's configuration:
       {"mcpServers": {"skillbank": {"command": "skillbank", "args": ["serve"]}}}
     """
-    session.ask_inputs(session.settings.load_config().servers.values())
-    session.run(lambda: session.wiring.serve(session.settings, address))
+    servers = session.settings.load_config().servers
+    if unknown := [server for server in bare if server not in servers]:
+        raise click.BadParameter(f"no server {unknown[0]!r} is configured", param_hint="--bare")
+    if bare and publish_tools is None:
+        raise click.UsageError("--bare names servers whose tools are listed: it needs --publish-tools")
+    session.ask_inputs(servers.values())
+    options = SurfaceOptions(publish_tools, publish, frozenset(bare))
+    session.run(lambda: session.wiring.serve(session.settings, address, options))
     return 0
 
 
@@ -100,8 +135,8 @@ def demo(session: Session, *, keep: Path | None, story: str | None) -> int:
     "--part",
     "parts",
     multiple=True,
-    type=click.Choice(COMPILE_PARTS),
-    help="For compile: only this part. Can be given several times. Default: all.",
+    type=click.Choice((*COMPILE_PARTS, *STREAM_PARTS)),
+    help="For compile and stream: only this part. Can be given several times. Default: all.",
 )
 @click.option(
     "--keep",
@@ -129,7 +164,9 @@ def bench(
     keep: Path | None,
     mcp_bench: Path | None,
 ) -> int:
-    """Measure the bank and print the numbers: repair, catalog, search, planning, compile, evolution.
+    """Measure the bank and print the numbers.
+
+    NAME is repair, catalog, search, planning, compile, evolution or stream.
 
     repair breaks workflows on the demo's servers, or with --tasks on those of --config where it is given.
     catalog measures what relaying costs, how soon it starts, and what it leaves behind. search needs no
@@ -137,6 +174,7 @@ def bench(
     without --model it replays recorded answers. compile makes skills of recorded sessions; at full size it
     fetches more servers from the package index, into environments in the user's cache folder. So does
     evolution, which repairs weak plans among ten more servers, with every part of the search and without it.
+    stream shows what curation does to skills that harm or make no difference, on simulated streams.
 
     \b
     Examples:
@@ -145,6 +183,7 @@ def bench(
       skillbank bench repair --tasks mine.json --config mine-servers.json --json
       skillbank bench planning --model local:qwen2.5-coder-1.5b --tape plans.jsonl
       skillbank bench compile --part accuracy --keep finished.jsonl
+      skillbank bench stream --part suppression
       skillbank bench evolution --keep finished.jsonl --mcp-bench mcp-bench
     """
     settings = session.settings

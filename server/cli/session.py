@@ -10,25 +10,27 @@ import sys
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import anyio
 import click
 from pydantic import BaseModel
-from rich.console import Console
 
 from catalog.config import InputSpec, ServerSpec
 from catalog.plain_text import plain_text
 from server.cli.ports import BankPort, Wiring
-from server.cli.progress import ProgressLine
 from server.inputs import unanswered
 from server.settings import Settings
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from server.cli.progress import ProgressLine
     from server.execution.consent import Consent, ConsentQuestion
 
-__all__ = ["Session", "open_session"]
+__all__ = ["Session"]
 
 _T = TypeVar("_T")
 _R = TypeVar("_R", bound=BaseModel)
@@ -43,8 +45,16 @@ class Session:
     settings: Settings
     wiring: Wiring
     as_json: bool
-    out: Console
-    err: Console
+
+    @cached_property
+    def out(self) -> Console:
+        """Stdout, for results."""
+        return _console(sys.stdout)
+
+    @cached_property
+    def err(self) -> Console:
+        """Stderr, for everything else."""
+        return _console(sys.stderr)
 
     @property
     def interactive(self) -> bool:
@@ -105,6 +115,8 @@ class Session:
         if self.interactive:
             self.ask_inputs(self.settings.load_config().servers.values())
 
+        from server.cli.progress import ProgressLine
+
         async def work() -> _T:
             with ProgressLine(self.err) as line:
                 consent = _PausingProgress(self.wiring.consent(self.interactive), line)
@@ -114,12 +126,9 @@ class Session:
         return self.run(work)
 
 
-def open_session(settings: Settings, wiring: Wiring, *, as_json: bool) -> Session:
-    """Return a session on this process's streams."""
-    return Session(settings, wiring, as_json, out=_console(sys.stdout), err=_console(sys.stderr))
-
-
 def _console(stream: TextIO) -> Console:
+    from rich.console import Console  # only once something is drawn: `serve` never does
+
     width = None if stream.isatty() else _PIPED_WIDTH
     return Console(file=stream, width=width, highlight=False, emoji=False)
 

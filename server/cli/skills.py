@@ -7,6 +7,7 @@ import functools
 import click
 from pydantic import JsonValue
 
+from server.cli.code import add_code
 from server.cli.errors import NeedsApproval
 from server.cli.options import inputs_option, session_command
 from server.cli.recordings import save
@@ -115,6 +116,21 @@ def _ask_to_approve(session: Session, proposed: Skill) -> None:
         raise NeedsApproval(f"not approved: {named} stays proposed")
 
 
+@skills.command("restore")
+@click.argument("name")
+@click.option("--version", type=click.IntRange(min=1), help="Which version. Default: the one in use.")
+@session_command
+def restore(session: Session, *, name: str, version: int | None) -> int:
+    """Take back the last step that curation took against skill NAME.
+
+    One step: from guidance only back to active, from suppressed back to guidance, from retired back
+    to proposed. What spoke against it is told in its history; the evidence begins anew.
+    """
+    report = session.with_bank(lambda bank: bank.restore(name, version))
+    session.show(report, render_skill_moved)
+    return 0
+
+
 @skills.command("reject")
 @click.argument("name")
 @click.option("--version", type=click.IntRange(min=1), help="Which version. Default: the one in use.")
@@ -216,3 +232,4 @@ def delete(session: Session, *, name: str, yes: bool) -> int:
 
 
 skills.add_command(save)
+skills.add_command(add_code)

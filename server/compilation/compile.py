@@ -7,13 +7,14 @@ literals are lifted and linked, tests carry recorded calls, every upstream tool 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
 from catalog.effects import Effect, EffectTable
 from catalog.errors import SchemaRejected
 from catalog.tools import Snapshot, Tool, ToolId
+from server.compilation.choices import open_choices
 from server.compilation.errors import NotCompilable
 from server.compilation.folding import fold_repeats
 from server.compilation.lifting import Lifted, declared_inputs, lift_literals
@@ -22,13 +23,14 @@ from server.compilation.places import literal_places
 from server.compilation.prose import render_description, render_guidance, skill_name
 from server.compilation.recorded import loosened
 from server.compilation.signature import compile_signature
+from server.planning.literals import mentions
 from skills_store.skill import Pin, Provenance, RecordedCall, ReplayTest, Skill, ToolHints
 from skills_store.trace import Trace, Verification
 from skills_store.workflow.hashing import content_hash, shape_hash
 from skills_store.workflow.model import Workflow
 from skills_store.workflow.references import Scope, resolve
 
-__all__ = ["Compiled", "Surroundings", "VerifiedRun", "compile_skill", "recorded_calls"]
+__all__ = ["Compiled", "Surroundings", "VerifiedRun", "compile_skill", "hints_of", "recorded_calls"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class Compiled:
 
     skill: Skill
     frozen: tuple[str, ...] = ()
+    is_linked: bool = False
+    """Whether what the task says and an earlier output gave as well is data flow here, not an input."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,7 @@ class _Shaped:
     recorded: tuple[RecordedCall, ...]
     left_out: frozenset[str] = frozenset()
     """Nodes of the run that it no longer has: nothing reads their answers."""
+    is_linked: bool = False
 
 
 def compile_skill(
@@ -108,7 +113,7 @@ def compile_skill(
     readings = [_shaped(run, around, said_too=False)]
     linked = _shaped(run, around, said_too=True)
     if linked.lifted.workflow != readings[0].lifted.workflow:
-        readings.append(linked)
+        readings.append(replace(linked, is_linked=True))
         # Every call was made for something: the reading that leaves out fewer goes first.
         readings.sort(key=lambda shaped: len(shaped.left_out))
     carried = [shaped for shaped in readings if explicit or not shaped.lifted.uncarried]
@@ -116,7 +121,9 @@ def compile_skill(
         said = ", ".join(readings[0].lifted.uncarried)
         raise NotCompilable(f"the task says {said}, which no input carries: name it as an input, or save it")
     return tuple(
-        Compiled(_skill(run, legal, shaped, around, explicit=explicit), _frozen(shaped, run))
+        Compiled(
+            _skill(run, legal, shaped, around, explicit=explicit), _frozen(shaped, run), shaped.is_linked
+        )
         for shaped in carried
     )
 
@@ -126,8 +133,12 @@ def _shaped(run: VerifiedRun, around: Surroundings, *, said_too: bool) -> _Shape
     linked = link_literals(run.workflow, known, task, run.inputs, said_too=said_too)
     says = "" if declared_inputs(linked) else task
     folded = fold_repeats(linked, known, says, outputs_follow=run.is_recording)
-    workflow = loosened(folded.workflow, around.effects) if run.is_recording else folded.workflow
-    lifted = lift_literals(workflow, task, run.inputs, around.snapshot, folded.given)
+    workflow = folded.workflow
+    if run.is_recording:
+        workflow = loosened(open_choices(workflow, folded.outputs), around.effects)
+    lifted = lift_literals(
+        workflow, task, run.inputs, around.snapshot, folded.given, records=run.is_recording
+    )
     if not run.is_recording:
         return _Shaped(lifted, run.outputs, _moved(recorded_calls(run.trace), folded.moved, workflow))
     scope = Scope(inputs=lifted.inputs, outputs=folded.outputs)
@@ -171,7 +182,7 @@ def _skill(run: VerifiedRun, name: str, shaped: _Shaped, around: Surroundings, *
         signature=signature,
         tests=(_original_test(shaped, run),),
         pins=tuple(Pin(tool=t.id, contract_hash=t.contract_hash, effect=effects.effect(t.id)) for t in tools),
-        hints=_hints(tools, effects),
+        hints=hints_of(tools, effects),
         guidance=render_guidance(run.task, workflow),
         provenance=_provenance(run, explicit=explicit),
         tags=tuple(sorted({tool.id.server for tool in tools})),
@@ -183,10 +194,12 @@ def _frozen(shaped: _Shaped, run: VerifiedRun) -> tuple[str, ...]:
     """Return the task's values that decide on the result and that no input reaches.
 
     They stand inside longer texts of the workflow, or were given to a call that it no longer makes:
-    then what that call answered is a constant somewhere.
+    then what that call answered may be a constant, where there is one that nothing explains.
     """
-    kept = literal_places(shaped.lifted.workflow)
-    left_out = (place for place in literal_places(run.workflow) if place.node in shaped.left_out)
+    kept = list(literal_places(shaped.lifted.workflow))
+    left_out = [place for place in literal_places(run.workflow) if place.node in shaped.left_out]
+    if all(isinstance(p.value, bool) or mentions(run.task or "", p.value) for p in kept):
+        left_out = []
     texts = [str(place.value) for place in (*kept, *left_out) if not isinstance(place.value, bool)]
     return tuple(said for said in shaped.lifted.uncarried if any(_is_in(said, text) for text in texts))
 
@@ -199,14 +212,13 @@ def _tools(workflow: Workflow, around: Surroundings) -> list[Tool]:
     """Return every tool the workflow calls, through skills too, ordered by id."""
     called: set[ToolId] = set()
     for node in workflow.nodes:
-        if node.tool is not None:
-            called.add(node.tool)
-        elif node.skill is not None:
+        called.update(node.tools)
+        if node.skill is not None:
             inner = around.skills(node.skill.name, node.skill.version)
             if inner is None:
                 raise NotCompilable(f"{node.target} is not there, so its tools cannot be pinned")
             called.update(pin.tool for pin in inner.pins)
-    if not called:
+    if not called and not any(node.code for node in workflow.nodes):
         raise NotCompilable("no node calls a tool")
     return [_known(tool, around.snapshot) for tool in sorted(called)]
 
@@ -249,7 +261,7 @@ def _provenance(run: VerifiedRun, *, explicit: bool) -> Provenance:
     )
 
 
-def _hints(tools: Iterable[Tool], effects: EffectTable) -> ToolHints:
+def hints_of(tools: Iterable[Tool], effects: EffectTable) -> ToolHints:
     """Return annotations: read-only if all tools are free, destructive if any may destroy."""
     classes = [effects.effect(tool.id) for tool in tools]
     costly = [tool for tool in tools if not effects.effect(tool.id).is_free]

@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from catalog.schema import json_type
 from catalog.tools import JsonSchema, Snapshot
 from catalog.vocabulary import STOP_WORDS
+from server.compilation.choices import record_places
 from server.compilation.places import Place, list_places, literal_places, with_argument
 from server.planning.literals import TaskLiteral, TaskLiteralKind, mentions, task_literals
 from server.planning.view import argument_schema
@@ -54,6 +55,8 @@ def lift_literals(
     inputs: Mapping[str, JsonValue],
     snapshot: Snapshot,
     taken: Mapping[str, JsonValue] | None = None,
+    *,
+    records: bool = False,
 ) -> Lifted:
     """Return the workflow with the task's literals as inputs, or as it is where it declares its own.
 
@@ -64,6 +67,7 @@ def lift_literals(
             caller wants as inputs, by the names they shall have.
         snapshot: tools, for the schemas that inputs take over.
         taken: values of inputs that the workflow reads already without declaring them.
+        records: whether identifiers that nothing explains become inputs too (`choices`).
     """
     if declared_inputs(workflow):
         return Lifted(workflow, dict(inputs))
@@ -73,6 +77,8 @@ def lift_literals(
     lifting.properties |= {name: _typed(value) for name, value in lifting.values.items()}
     lifting.take_lists(task)
     lifting.take_scalars(task)
+    if records:
+        lifting.take_records()
     lifting.take_parts([*stated, *(literal for literal in literals if _is_code(literal))])
     uncarried = [literal.text for literal in stated if not lifting.carries(literal.value)]
     return Lifted(lifting.result(), lifting.values, tuple(dict.fromkeys(uncarried)))
@@ -98,6 +104,10 @@ class _Lifting:
         for place in list(literal_places(self.workflow)):
             if self._is_named(place.value) or _is_shared(place.value, task):
                 self._take(place)
+
+    def take_records(self) -> None:
+        for place in list(record_places(self.workflow)):
+            self._take(place)
 
     def take_parts(self, stated: Sequence[TaskLiteral]) -> None:
         """Lift what the task states and what is named where it stands inside of longer texts."""

@@ -1,7 +1,8 @@
 """Gathering the evidence on which a candidate is judged: interface, replays, varied runs.
 
-Judging is `skills_store.admission`. Paper: FlowEvo (gate; facts §3.5). Differs: replays run in
-fresh processes; varied runs change one input at a time, so that each input is shown to matter.
+Judging is `skills_store.admission`. Paper: FlowEvo (gate; facts §3.5). Differs: the original run is
+replayed in fresh processes of its own, what varies it in fresh ones that such runs share; varied runs
+change one input at a time, so that each input is shown to matter.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from catalog.tools import ToolId
 from server.compilation.compile import recorded_calls
 from server.compilation.lifting import declared_inputs
 from server.curation.differences import differences, is_moment, value_at
+from server.curation.metamorphic import broken_relation, pattern_variants
 from server.curation.replaying import Replayer, was_stopped_by_the_world
 from server.curation.variation import Variant, variants
 from server.execution.environment import with_defaults
@@ -59,11 +61,12 @@ class Gathered:
 
 async def gather_evidence(candidate: Candidate, replayer: Replayer) -> Gathered:
     """Return everything the gates look at; runs the candidate several times in fresh processes."""
-    skill, replays = await _replayed(candidate.skill, replayer)
     varied: list[VariedRun] = []
     tests: list[ReplayTest] = []
-    if replays and all(result.passed for result in replays):
-        varied, tests = await _varied(candidate, skill, replayer)
+    async with replayer.sharing() as together:
+        skill, replays = await _replayed(candidate.skill, replayer, together)
+        if replays and all(result.passed for result in replays):
+            varied, tests = await _varied(candidate, skill, together)
     evidence = Evidence(
         skill=skill,
         learning=candidate.learning,
@@ -89,7 +92,7 @@ def _used_tools(skill: Skill, replayer: Replayer) -> list[UsedTool]:
 
 def _interface(skill: Skill, replayer: Replayer) -> InterfaceFindings:
     pinned = {pin.tool: pin.contract_hash for pin in skill.pins}
-    called = dict.fromkeys(node.tool for node in skill.workflow.nodes if node.tool)
+    called = dict.fromkeys(tool for node in skill.workflow.nodes for tool in node.tools)
     tools = {tool: replayer.snapshot.get(tool) for tool in called}
     return InterfaceFindings(
         schema_lint=(
@@ -112,7 +115,7 @@ def _labels(skill: Skill, replayer: Replayer) -> Mapping[ToolId, frozenset[Label
     }
 
 
-async def _replayed(skill: Skill, replayer: Replayer) -> tuple[Skill, list[ReplayResult]]:
+async def _replayed(skill: Skill, alone: Replayer, together: Replayer) -> tuple[Skill, list[ReplayResult]]:
     """Return the skill with its volatile places marked, and the replays of its tests.
 
     A test that gives other outputs than recorded is run twice more: where those two differ too, or
@@ -121,6 +124,7 @@ async def _replayed(skill: Skill, replayer: Replayer) -> tuple[Skill, list[Repla
     tests: list[ReplayTest] = []
     results: list[ReplayResult] = []
     for test in skill.tests:
+        replayer = alone if test.kind == "original" else together
         result = await replayer.replay(skill, test)
         if not result.passed and result.possible:
             test = await _with_volatile(skill, test, replayer)
@@ -152,7 +156,8 @@ async def _varied(
     original = skill.tests[0]
     runs = [_held_out(original, test) for test in skill.tests if test.kind == "held_out"]
     tests: list[ReplayTest] = []
-    for variant in _chosen(candidate, skill, original)[:_MOST_VARIED_RUNS]:
+    telling = pattern_variants(skill, original)
+    for variant in [*telling, *_chosen(candidate, skill, original)][:_MOST_VARIED_RUNS]:
         run = await replayer.run(skill, variant.inputs, original.recorded)
         if was_stopped_by_the_world(run):
             continue
@@ -160,7 +165,7 @@ async def _varied(
         runs.append(done)
         if done.is_good:
             tests.append(_test_of(variant, run, original, len(tests) + 1))
-            if _is_enough(runs, skill):
+            if variant not in telling and _is_enough(runs, skill):
                 break
     return runs, tests
 
@@ -202,14 +207,16 @@ def _is_enough(runs: Sequence[VariedRun], skill: Skill) -> bool:
 
 
 def _judged(skill: Skill, original: ReplayTest, variant: Variant, run: Run, replayer: Replayer) -> VariedRun:
-    detail = replayer.fault_of_output(skill, run)
     outputs = run.trace.outputs or {}
+    detail = replayer.fault_of_output(skill, run)
     moved = not detail and bool(differences(original.outputs, outputs, apart_from=original.volatile))
     check_passed: bool | None = None
     if skill.workflow.expect and not detail:
         verdict = verify(run, skill.workflow, with_defaults(skill.workflow, variant.inputs), Checks())
         check_passed = verdict.is_verified
         detail = "; ".join(fault.message for fault in verdict.faults)
+    if not detail and (broken := broken_relation(skill, variant.inputs, outputs)):
+        check_passed, detail = False, broken
     return VariedRun(
         inputs=variant.inputs,
         changed=variant.changed,

@@ -1,15 +1,17 @@
 """Running a skill where nobody waits for the answer: fresh processes, nothing remembered.
 
-Every run is an episode of its own with activity `replay`: what costs and cannot be reset is
-refused there, by the one policy, and answered from what was recorded where a test has the call.
+Starting a process is what costs, so runs whose tools all are free may share one between them
+(`Replayer.sharing`); one that failed is never run in again. Every run is an episode of its own with
+activity `replay`: what costs and cannot be reset is refused there, by the one policy, and answered
+from what was recorded where a test has the call.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
@@ -49,6 +51,40 @@ class _Fresh:
     def isolated(self, server: str) -> AbstractAsyncContextManager[ServerProcess]:
         """Open a fresh process of a server."""
         return self.inner.isolated(server, Reset.PROCESS if server in self.fresh else None)
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """Fresh processes that several runs use, opened where first needed; those that cost are never shared."""
+
+    inner: _Fresh
+    opened: dict[str, tuple[AbstractAsyncContextManager[ServerProcess], ServerProcess]] = field(
+        default_factory=dict[str, tuple[AbstractAsyncContextManager[ServerProcess], ServerProcess]]
+    )
+
+    async def call(
+        self, tool: ToolId, arguments: dict[str, JsonValue], *, timeout_seconds: float | None = None
+    ) -> CallOutcome:
+        """Return the outcome of a call on the shared connection."""
+        return await self.inner.call(tool, arguments, timeout_seconds=timeout_seconds)
+
+    @asynccontextmanager
+    async def isolated(self, server: str) -> AsyncGenerator[ServerProcess]:
+        """Open a process of a server, or give out the one that is open."""
+        if server not in self.inner.fresh:
+            async with self.inner.isolated(server) as own:
+                yield own
+            return
+        if server not in self.opened:
+            entered = self.inner.isolated(server)
+            self.opened[server] = (entered, await entered.__aenter__())
+        yield self.opened[server][1]
+
+    async def close(self) -> None:
+        """End the processes; the next run gets new ones."""
+        while self.opened:
+            _, (entered, _) = self.opened.popitem()
+            await entered.__aexit__(None, None, None)
 
 
 @dataclass(frozen=True)
@@ -93,6 +129,17 @@ class Replayer:
     """Of the skills that the replayed one calls, by `name@version`."""
     labels: LabelTable = field(default_factory=LabelTable)
     """What the operator says of labels and granted flows."""
+    together: _Shared | None = None
+    """The processes that its runs share; None: each run has its own."""
+
+    @asynccontextmanager
+    async def sharing(self) -> AsyncGenerator[Replayer]:
+        """Yield a replayer whose runs share fresh processes, which are gone afterwards."""
+        together = _Shared(_Fresh(self.servers, self.fresh))
+        try:
+            yield replace(self, together=together)
+        finally:
+            await together.close()
 
     async def run(
         self, skill: Skill, inputs: Mapping[str, JsonValue], recorded: Sequence[RecordedCall] = ()
@@ -105,17 +152,20 @@ class Replayer:
             recorded: calls whose answers stand in where the tool may never run again.
         """
         effects = self._doubting()
-        servers = _Fresh(self.servers, self.fresh)
+        servers = self.together or _Fresh(self.servers, self.fresh)
         episode = Episode(servers, effects, self.snapshot, NoConsent(), principal="replay")
         episode.set_plan(skill.workflow, self.options.skills)
         async with episode.candidate(Activity.REPLAY) as caller:
-            return await execute_workflow(
+            ran = await execute_workflow(
                 skill.workflow,
                 dict(inputs),
                 _Recorded(caller, effects, recorded),
                 snapshot=self.snapshot,
                 options=self.options,
             )
+        if self.together is not None and ran.faults:
+            await self.together.close()
+        return ran
 
     def _doubting(self) -> EffectTable:
         """Return the effects under which nothing is believed pure: a fresh process has to show it."""

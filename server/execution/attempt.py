@@ -1,4 +1,4 @@
-"""Makes one prepared call, of a tool or of a skill's workflow, and records what came of it."""
+"""Makes one prepared call, of a tool, of a skill's workflow or of code, and records what came of it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from catalog.canonical import JsonValue
 from catalog.effects import Effect
 from catalog.result import CallFailure, CallSuccess, FailureKind
 from server.execution.calls import CallRequest
+from server.execution.code import Granted, run_code
 from server.execution.environment import Environment, Executed
 from server.execution.expectations import Reached, check_expectations
 from server.execution.failures import Place, faults_of
 from server.execution.preparation import Prepared
 from skills_store.trace import Step
 from skills_store.workflow.faults import Fault
-from skills_store.workflow.model import Node, SkillRef, Workflow
+from skills_store.workflow.model import Code, Node, SkillRef, Workflow
 
-__all__ = ["Attempt", "call_skill", "call_tool"]
+__all__ = ["Attempt", "call_code", "call_skill", "call_tool"]
 
 _COSTLIEST_LAST = (Effect.PURE, Effect.READ, Effect.WRITE, Effect.UNKNOWN)
 
@@ -81,6 +82,21 @@ async def _step(environment: Environment, node: Node, prepared: Prepared) -> Ste
         outcome="failed",
         coercions=recorder.coercions(prepared.coerced),
     )
+
+
+async def call_code(environment: Environment, node: Node, prepared: Prepared, code: Code) -> Attempt:
+    """Run the node's code in its sandbox; the calls it makes are recorded under the node."""
+    step = await _step(environment, node, prepared)
+    granted = Granted(environment, node, code, prepared.place)
+    ran = await run_code(code, prepared.call.arguments, granted, environment.options.sandbox)
+    effects = [call.effect for call in granted.steps] or [Effect.PURE]
+    step = step.model_copy(update={"seconds": ran.seconds, "effect": max(effects, key=_COSTLIEST_LAST.index)})
+    if faults := granted.faults(ran.fault):
+        told = {"fault": environment.recorder.fault(faults[0])}
+        return Attempt(None, (*granted.steps, step.model_copy(update=told)), faults)
+    kept = await environment.recorder.large_value(ran.value)
+    shown = {"outcome": "succeeded", "output": kept.value, "output_digest": kept.digest}
+    return Attempt(ran.value, (*granted.steps, step.model_copy(update=shown)))
 
 
 async def call_skill(environment: Environment, node: Node, prepared: Prepared, skill: Workflow) -> Attempt:

@@ -118,5 +118,8 @@ def _planned_calls(
         inner, mapped = (*path, node.id), is_mapped or node.for_each is not None
         if node.tool is not None:
             yield PlannedOnce(".".join(inner), node.tool, mapped)
+        elif node.code is not None:
+            granted = node.code.tools.items()
+            yield from (PlannedOnce(".".join((*inner, name)), tool, True) for name, tool in granted)
         elif node.skill is not None and (skill := skills(node.skill.name, node.skill.version)) is not None:
             yield from _planned_calls(skill, skills, inner, is_mapped=mapped)

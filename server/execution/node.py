@@ -12,7 +12,7 @@ from dataclasses import replace
 import anyio
 
 from catalog.canonical import JsonValue
-from server.execution.attempt import Attempt, call_skill, call_tool
+from server.execution.attempt import Attempt, call_code, call_skill, call_tool
 from server.execution.environment import Environment, NodeRun
 from server.execution.expectations import Reached, check_expectations
 from server.execution.failures import Place
@@ -80,7 +80,9 @@ async def _attempt_all(
     attempts: dict[int, Attempt] = {}
 
     async def attempt(index: int, prepared: Prepared) -> None:
-        if target.skill is None:
+        if target.code is not None:
+            attempts[index] = await call_code(environment, node, prepared, target.code)
+        elif target.skill is None:
             attempts[index] = await call_tool(environment, node, prepared)
         else:
             attempts[index] = await call_skill(environment, node, prepared, target.skill)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from server.execution.spill import Redact, Spill, unredacted
 from server.progress import ProgressListener, ignore_progress
+from server.sandbox.sandbox import Sandbox
 from skills_store.workflow.model import Workflow
 
 __all__ = ["MAX_FOR_EACH", "MAX_SKILL_DEPTH", "RunOptions", "SkillResolver", "no_skills"]
@@ -48,5 +49,7 @@ class RunOptions:
     """Of the trace; None: a random one."""
     redact: Redact = unredacted
     """Takes secrets out of everything the trace holds."""
+    sandbox: Sandbox | None = None
+    """What runs the code of skills; None: nothing does, and such a node fails."""
     spill: Spill | None = None
     """Where values too large for the trace are kept whole; None: nowhere."""

@@ -13,6 +13,7 @@ from catalog.canonical import JsonValue, canonical_json
 from catalog.errors import SchemaRejected
 from catalog.schema import Coerced, coerce
 from catalog.tools import JsonSchema, ToolId
+from server.execution.code import find_engine
 from server.execution.environment import Environment
 from server.execution.failures import Place, PlannedCall
 from server.execution.options import MAX_SKILL_DEPTH
@@ -21,19 +22,20 @@ from skills_store.workflow.argument_check import Place as ArgumentPlace
 from skills_store.workflow.argument_check import check_values
 from skills_store.workflow.check import similar_tools
 from skills_store.workflow.faults import DanglingReference, Fault, InvalidArgument, OverLimit, UnknownTool
-from skills_store.workflow.model import Node, SkillRef, Workflow
+from skills_store.workflow.model import Code, Node, SkillRef, Workflow
 
 __all__ = ["Prepared", "Target", "find_target", "prepare"]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a node calls: a tool of the snapshot, or the workflow of a skill."""
+    """What a node calls: a tool of the snapshot, the workflow of a skill, or code."""
 
     tool: ToolId
-    """Of a skill: its name, of no server."""
+    """Of a skill or of code: its name, of no server."""
     input_schema: JsonSchema
     skill: Workflow | None = None
+    code: Code | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,10 @@ class Prepared:
 
 def find_target(environment: Environment, node: Node, place: Place) -> Target | Fault:
     """Return what a node calls, or why there is no such thing."""
+    if node.code is not None:
+        return find_engine(environment, node.code, place) or Target(
+            ToolId("", node.code.entry), node.code.takes, code=node.code
+        )
     if node.tool is None:
         return _find_skill(environment, cast("SkillRef", node.skill), place)
     tool = environment.snapshot.get(node.tool)

@@ -26,7 +26,7 @@ MODEL_LEVELS: frozenset[Level] = frozenset({"plan", "sample", "reflect"})
 class LevelReport(BaseModel):
     """What one level did and cost."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     level: Level
     status: Status | None = None

@@ -8,6 +8,7 @@ from server.surface.names import BUILTIN_NAMES, listed_names
 from server.surface.port import TRACE_META_KEY, BankPort, PublishedSkill
 from server.surface.server import BankServer
 from server.surface.serving import AddressUnusable, serve_http, serve_stdio
+from server.surface_options import SurfaceOptions
 
 __all__ = [
     "BUILTIN_NAMES",
@@ -16,6 +17,7 @@ __all__ = [
     "BankPort",
     "BankServer",
     "PublishedSkill",
+    "SurfaceOptions",
     "listed_names",
     "serve_http",
     "serve_stdio",

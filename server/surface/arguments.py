@@ -40,58 +40,58 @@ _ANY_OBJECT: JsonSchema = {"type": "object", "additionalProperties": True}
 _NODE: JsonSchema = {
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": "Unique id: lower-case letters, digits, underscores."},
+        "id": {"type": "string", "description": "Unique: a-z, 0-9, _."},
         "tool": {
             "type": "object",
-            "description": "The upstream tool to call, as find_tools names it.",
+            "description": "As find_tools names it.",
             "properties": {"server": _TEXT, "tool": _TEXT},
             "required": ["server", "tool"],
         },
         "skill": {
             "type": "object",
-            "description": "Instead of tool: a skill to call.",
+            "description": "Instead of tool.",
             "properties": {"name": _TEXT, "version": {"type": "integer"}},
             "required": ["name", "version"],
         },
         "arguments": {
             **_ANY_OBJECT,
-            "description": "Literals, or references as whole strings: $inputs.name, $nodes.id.output, "
-            "$item, each with an optional #/json/pointer.",
+            "description": "Literals, or whole-string references: $inputs.name, $nodes.id.output, $item, "
+            "each with optional #/json/pointer.",
         },
         "for_each": {
             "anyOf": [_TEXT, _ANY_OBJECT],
-            "description": "Reference or selector that yields a list: the node runs once for each $item.",
+            "description": "Yields a list: the node runs for each $item.",
         },
         "when": {
             "anyOf": [_TEXT, _ANY_OBJECT, {"type": "boolean"}],
-            "description": "Reference or selector that yields a boolean: false skips the node.",
+            "description": "False skips the node.",
         },
-        "after": {**_STRINGS, "description": "Ids of nodes to wait for without using their output."},
-        "expect": {**_STRINGS, "description": "Assertions over output, inputs and nodes."},
+        "after": {**_STRINGS, "description": "Node ids to wait for."},
+        "expect": {**_STRINGS, "description": "Assertions."},
         "timeout_seconds": {"type": "number"},
     },
     "required": ["id"],
 }
 _WORKFLOW: JsonSchema = {
     "type": "object",
-    "description": "The workflow document. Data flows by references; edges follow from them.",
+    "description": "Edges follow from references.",
     "properties": {
         "name": _TEXT,
         "description": _TEXT,
-        "inputs": {**_ANY_OBJECT, "description": "JSON Schema of the inputs, with type object."},
+        "inputs": {**_ANY_OBJECT, "description": "JSON Schema, type object."},
         "nodes": {"type": "array", "items": _NODE},
         "outputs": {
             **_ANY_OBJECT,
-            "description": 'Name to reference, such as {"total": "$nodes.add.output#/sum"}.',
+            "description": "Name to reference.",
         },
-        "expect": {**_STRINGS, "description": "Assertions that the outputs must meet."},
+        "expect": {**_STRINGS, "description": "Assertions on the outputs."},
     },
     "required": ["name", "inputs", "nodes", "outputs"],
 }
 
 
 class _Arguments(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 Document = Annotated[dict[str, JsonValue], WithJsonSchema(_WORKFLOW)]
@@ -102,16 +102,15 @@ Values = Annotated[dict[str, JsonValue], WithJsonSchema(_ANY_OBJECT)]
 class _Checked(_Arguments):
     """Arguments that say what counts as right."""
 
-    inputs: Values = Field(default_factory=dict, description="Values of the workflow's inputs by name.")
+    inputs: Values = Field(default_factory=dict, description="Inputs by name.")
     assertions: tuple[str, ...] = Field(
         default=(),
-        description="JMESPath conditions that must hold, over output (the outputs), inputs and nodes. "
-        "Example: output.total > `0`",
+        description="JMESPath conditions over output, inputs and nodes: output.total > `0`",
     )
-    output_schema: Values = Field(default_factory=dict, description="JSON Schema the outputs must fit.")
+    output_schema: Values = Field(default_factory=dict, description="JSON Schema of the outputs.")
     detail: bool = Field(
         default=False,
-        description="Also return every executed step and every candidate tried; this can be long.",
+        description="Also return every step and candidate.",
     )
 
     @property
@@ -128,7 +127,7 @@ class _Searching(_Checked):
     save_as: str | None = Field(
         default=None,
         pattern=r"^[a-z][a-z0-9_]{0,39}$",
-        description="Save the verified result as a skill of this name, so that it becomes a tool.",
+        description="Keep the verified result as a skill of this name.",
     )
 
     @property
@@ -140,16 +139,14 @@ class _Searching(_Checked):
 class Solve(_Searching):
     """Arguments of `solve`."""
 
-    task: str = Field(min_length=1, description="The task in words, with every value it needs.")
+    task: str = Field(min_length=1, description="The task, with every value it needs.")
     budget_tokens: int = Field(
         default=_BUDGET.tokens,
         ge=0,
-        description="Most tokens of a model that plans, where one is configured.",
+        description="Most tokens of a planning model.",
     )
     answer: bool = Field(default=False, description="Also put the outputs into words.")
-    judge: bool = Field(
-        default=False, description="Also have a configured model score the run: advice, never proof."
-    )
+    judge: bool = Field(default=False, description="Also have a model score the run.")
 
     def request(self) -> SolveRequest:
         """Return the use case's request."""
@@ -172,8 +169,8 @@ class RunWorkflow(_Checked):
 class RepairWorkflow(_Searching):
     """Arguments of `repair_workflow`."""
 
-    workflow: Draft = Field(description="The workflow that fails, in the form that run_workflow takes.")
-    task: str | None = Field(default=None, description="What the workflow is for, in words.")
+    workflow: Draft = Field(description="In the form that run_workflow takes.")
+    task: str | None = Field(default=None, description="What it is for.")
 
     def request(self) -> RepairRequest:
         """Return the use case's request."""
@@ -183,7 +180,7 @@ class RepairWorkflow(_Searching):
 
 
 class _Query(_Arguments):
-    query: str = Field(min_length=1, description="What it should do, in words.")
+    query: str = Field(min_length=1, description="What it should do.")
     limit: int = Field(default=10, ge=1, le=50, description="Most hits to return.")
 
 
@@ -199,29 +196,26 @@ class DescribeSkill(_Arguments):
     """Arguments of `describe_skill`."""
 
     name: str = Field(description="Name of the skill, as find_skills gives it.")
-    version: int | None = Field(default=None, ge=1, description="A version; left out: the current one.")
+    version: int | None = Field(default=None, ge=1, description="Left out: the current one.")
 
 
 class CallSkill(DescribeSkill):
     """Arguments of `call_skill`."""
 
-    arguments: Values = Field(
-        default_factory=dict, description="The skill's inputs by name, as describe_skill shows them."
-    )
+    arguments: Values = Field(default_factory=dict, description="The skill's inputs by name.")
 
 
 class CallTool(_Arguments):
     """Arguments of `call_tool`."""
 
-    server: str = Field(description="Name of the tool server, as find_tools gives it.")
-    tool: str = Field(description="Name of the tool on that server.")
-    arguments: Values = Field(default_factory=dict, description="The tool's arguments, by its input_schema.")
+    server: str = Field(description="Tool server, as find_tools gives it.")
+    tool: str = Field(description="Its name there.")
+    arguments: Values = Field(default_factory=dict, description="By its input_schema.")
     trace: str | None = Field(
         default=None,
         min_length=1,
         max_length=100,
-        description="A name of your own for calls that belong together, so that save_skill can compile them."
-        " Left out: those of this connection.",
+        description="Your name for calls that belong together, for save_skill. Left out: this connection's.",
     )
 
     @property
@@ -233,27 +227,18 @@ class CallTool(_Arguments):
 class SaveSkill(_Arguments):
     """Arguments of `save_skill`."""
 
-    name: str = Field(
-        pattern="^[a-z][a-z0-9_]{0,39}$", description="Name of the skill: small letters, digits and _."
-    )
+    name: str = Field(pattern="^[a-z][a-z0-9_]{0,39}$", description="Small letters, digits and _.")
     trace: str | None = Field(
         default=None,
-        description="trace_id of a run, or the trace name you gave to call_tool."
-        " Left out: the calls of this connection.",
+        description="trace_id of a run, or the name given to call_tool. Left out: this connection's calls.",
     )
-    calls: tuple[int, ...] = Field(
-        default=(), description="Only these calls of it, numbered from 1 in the order they were made."
-    )
-    task: str | None = Field(
-        default=None, description="The task in words; the values it says become the skill's inputs."
-    )
+    calls: tuple[int, ...] = Field(default=(), description="Only these calls, numbered from 1.")
+    task: str | None = Field(default=None, description="The task; values it says become the skill's inputs.")
     inputs: Values = Field(
         default_factory=dict,
-        description='Values of the calls that become inputs, by the names they shall have: {"city": "Oslo"}.',
+        description='Values that become inputs, by name: {"city": "Oslo"}.',
     )
-    examples: tuple[Values, ...] = Field(
-        default=(), description="Other values of those inputs, known to work; the skill is tried on them."
-    )
+    examples: tuple[Values, ...] = Field(default=(), description="Other inputs that work, to try it on.")
 
     def request(self, conversation: str | None, *, is_run: bool) -> SaveRequest:
         """Return what is asked of the bank.
@@ -276,7 +261,7 @@ class SaveSkill(_Arguments):
 class ReportOutcome(_Arguments):
     """Arguments of `report_outcome`."""
 
-    trace_id: str = Field(description=f"trace_id of the result, or its _meta entry {TRACE_META_KEY}.")
+    trace_id: str = Field(description=f"Of the result, or its _meta {TRACE_META_KEY}.")
     passed: bool = Field(description="Whether the result was right.")
     detail: str = Field(default="", description="What was right or wrong, in words.")
 
@@ -306,7 +291,7 @@ class _PortableSchema(GenerateJsonSchema):
         return self.generate_inner(schema["schema"])
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        if schema.get("default", ...) is None:
+        if not schema.get("default", ...):  # what is left out then says nothing by itself
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)
 

@@ -56,72 +56,62 @@ _NOTES = types.ToolAnnotations(
 )
 
 _SOLVE = """\
-Do a task that needs tools. Use it when no listed skill fits and you do not want to plan tool calls
-yourself. It finds tools, plans a workflow, runs it, repairs it until the assertions hold, and keeps
-what works as a skill. Returns status (verified: the checks hold; succeeded: it ran, nothing was
-checked; unverified: the checks do not hold; failed; needs_approval: a call that may change
-something waits for the user), outputs, the workflow, and the skill it used or made.
+Do a task that needs tools: finds tools, plans, runs and repairs a workflow until the assertions hold, and
+keeps what works as a skill. Returns status (verified: the checks hold; succeeded: nothing was checked;
+unverified; failed; needs_approval: the user must allow a call), outputs, workflow and skill.
 Example: {"task": "Convert 20 degrees Celsius to Fahrenheit",
 "assertions": ["output.fahrenheit == `68`"]}"""
 
 _RUN = """\
-Run a workflow of tool calls that you wrote. Use it for several dependent calls at once; independent
-ones run in parallel. Returns status, outputs and faults; each fault names its node, its place in
-the document and what would mend it. If it fails, give the same document to repair_workflow.
-Example: {"workflow": {"name": "sum", "inputs": {"type": "object", "properties": {"a": {"type":
-"number"}}}, "nodes": [{"id": "add", "tool": {"server": "math", "tool": "add"}, "arguments": {"x":
-"$inputs.a", "y": 2}}], "outputs": {"total": "$nodes.add.output#/result"}}, "inputs": {"a": 1}}"""
+Run a workflow of tool calls that you wrote: several dependent calls at once, independent ones in
+parallel. Returns status, outputs and faults; each fault names node, place and remedy. If it fails, give
+it to repair_workflow.
+Example: {"workflow": {"name": "sum", "inputs": {"type": "object"}, "nodes": [{"id": "add", "tool":
+{"server": "math", "tool": "add"}, "arguments": {"x": "$inputs.a", "y": 2}}], "outputs": {"total":
+"$nodes.add.output#/result"}}, "inputs": {"a": 1}}"""
 
 _REPAIR = """\
-Repair a workflow that fails, by trying changes on the real tools until its assertions hold. Use it
-after run_workflow failed, or with a draft you are unsure of. Give the task in words and at least
-one assertion: without one, a workflow that merely runs counts as success. No change weakens a
-check, and nothing that may change the world is done twice. Returns the repaired workflow with
-outputs, the edits, a diff, and what is still wrong.
-Example: {"workflow": {"name": "sum", "inputs": {"type": "object"}, "nodes": [{"id": "add",
-"tool": {"server": "math", "tool": "add"}, "arguments": {"x": 1}}],
-"outputs": {"total": "$nodes.add.output#/result"}}, "task": "add 1 and 2",
+Repair a workflow that fails, by trying changes on the real tools until its assertions hold. Give the task
+in words and at least one assertion: without one, what merely runs counts as success. No check is
+weakened, and nothing that may change the world is done twice. Returns the repaired workflow, outputs,
+edits, a diff, and what is still wrong.
+Example: {"workflow": {"name": "sum", "nodes": []}, "task": "add 1 and 2",
 "assertions": ["output.total == `3`"]}"""
 
 _FIND_SKILLS = """\
-Search the skills: tested workflows that earned trust. Use it before solve, and when the tool list
-is long or stale. Returns hits with name, description, inputs and outputs, best first. Call one with
-call_skill, or by its tool_name.
+Search the skills: tested workflows that earned trust. Use it before solve; most skills are not in the tool
+list. Returns hits with name, description, inputs and outputs, best first, for call_skill.
 Example: {"query": "temperature in fahrenheit"}"""
 
 _DESCRIBE_SKILL = """\
-Show one skill whole: input and output schema, the workflow behind it, tests with example inputs and
-outputs, when to use it and its pitfalls. Use it before call_skill.
+Show one skill whole: schemas, workflow, tests with example inputs and outputs, when to use it, pitfalls.
 Example: {"name": "weather_in_fahrenheit"}"""
 
 _CALL_SKILL = """\
-Call a skill by name. Works for every skill, also where the skill is not in your tool list. Returns
-status and the skill's outputs; on failure the faults, each with node and remedy.
+Call a skill by name, also one that is not in your tool list. Returns status and outputs; on failure the
+faults, each with node and remedy.
 Example: {"name": "weather_in_fahrenheit", "arguments": {"city": "Paris"}}"""
 
 _FIND_TOOLS = """\
-Search the tools of all connected tool servers. Use it before run_workflow or call_tool. Returns
-hits with server, tool, description, input schema and effect (pure, read, write or unknown), best
-first.
+Search the tools of all connected tool servers. Returns hits with server, tool, description, input schema
+and effect (pure, read, write or unknown), best first, for run_workflow and call_tool.
 Example: {"query": "convert temperature", "limit": 5}"""
 
 _CALL_TOOL = """\
-Call one tool of a connected tool server, found with find_tools. Returns that tool's own answer
-unchanged. The call is recorded, so that what you work out can become a skill.
+Call one tool of a tool server, found with find_tools. Returns its own answer unchanged. The call is
+recorded, so that what you work out can become a skill.
 Example: {"server": "math", "tool": "add", "arguments": {"x": 1, "y": 2}}"""
 
 _REPORT_OUTCOME = """\
-Say whether an earlier result proved right. Use it once you or the user know. Good and bad news both
-count: skills that prove wrong are withdrawn.
+Say whether an earlier result proved right, once you or the user know. Skills that prove wrong are
+withdrawn.
 Example: {"trace_id": "...", "passed": false, "detail": "the total left out the last row"}"""
 
 
 _SAVE_SKILL = """\
-Keep what you just worked out as a skill, so that next time it is one call. It compiles your calls
-through call_tool, or one run_workflow, into a workflow: data flow between them is recovered, the
-values the task says become typed inputs, and it is tested on other values before anybody can call
-it. Use it once the result is right. Returns the skill with its state (active: callable now;
-proposed: a person must approve it first) and every check.
+Keep what you just worked out as a skill: compiles your calls through call_tool, or one run_workflow, into
+a workflow whose inputs are the values the task says, and tests it on others. Returns the skill with its
+state (active: callable now; proposed: a person must approve it) and every check.
 Example: {"name": "order_status", "task": "Where is order A-17?"}"""
 
 

@@ -12,6 +12,8 @@ from typing import cast
 import mcp.types as types
 from pydantic import BaseModel, JsonValue
 
+from catalog.forwarding import Attendant, NotAnswered
+from catalog.tools import ToolId
 from server.backends.sampling import Sampler
 from server.execution.consent import Consent
 from server.progress import ProgressListener
@@ -29,11 +31,12 @@ from server.surface.arguments import (
     Solve,
 )
 from server.surface.builtin_tools import ARGUMENTS
-from server.surface.failures import error_result, render_error
+from server.surface.failures import Refusal, error_result, render_error
 from server.surface.port import BankPort, UpstreamProgress
 from server.surface.results import (
     Kept,
     data_result,
+    gateway_result,
     relayed_result,
     report_result,
     skill_description,
@@ -52,7 +55,9 @@ class ToolCall:
     name: str
     arguments: Mapping[str, JsonValue]
     skill: Skill | None
-    """The skill behind the tool, None for an always-there one."""
+    """The skill behind the tool, None for another kind."""
+    upstream: ToolId | None = None
+    """The upstream tool behind it, None for another kind."""
     conversation: str | None = None
     """What the client's calls through `call_tool` belong to, None where nobody can tell."""
 
@@ -67,6 +72,8 @@ class Attendance:
     """Asks the client's own model, None where it has none to lend."""
     relay: UpstreamProgress
     """Takes the progress of an upstream tool as it comes."""
+    attendant: Attendant | None = None
+    """Answers what a trusted upstream asks, None: nobody does."""
 
 
 async def answer_call(bank: BankPort, call: ToolCall, attendance: Attendance) -> types.CallToolResult:
@@ -74,9 +81,13 @@ async def answer_call(bank: BankPort, call: ToolCall, attendance: Attendance) ->
     try:
         if call.skill is not None:
             return await _answer_skill(bank, call, call.skill, attendance)
+        if call.upstream is not None:
+            return await _answer_upstream(bank, call, call.upstream, attendance)
         return await _answer_builtin(
             bank, ARGUMENTS[call.name].model_validate(call.arguments), attendance, call.conversation
         )
+    except NotAnswered as refused:
+        return Refusal.of(refused.error)
     except Exception as error:
         return error_result(render_error(error, call.name))
 
@@ -110,6 +121,15 @@ async def _answer_skill(
     return skill_result(call.name, skill, report, kept)
 
 
+async def _answer_upstream(
+    bank: BankPort, call: ToolCall, tool: ToolId, attendance: Attendance
+) -> types.CallToolResult:
+    outcome = await bank.call_tool(
+        tool, call.arguments, attendance.relay, call.conversation, attendance.attendant
+    )
+    return gateway_result(tool, outcome)
+
+
 async def _answer_builtin(
     bank: BankPort, arguments: BaseModel, attendance: Attendance, conversation: str | None
 ) -> types.CallToolResult:
@@ -120,7 +140,9 @@ async def _answer_builtin(
             return data_result((await bank.find_tools(query, limit)).model_dump(mode="json"))
         case CallTool(id=tool):
             recording = arguments.trace or conversation
-            outcome = await bank.call_tool(tool, arguments.arguments, attendance.relay, recording)
+            outcome = await bank.call_tool(
+                tool, arguments.arguments, attendance.relay, recording, attendance.attendant
+            )
             return relayed_result(tool, outcome)
         case SaveSkill(trace=trace):
             request = arguments.request(conversation, is_run=trace is not None and bank.is_run(trace))

@@ -7,12 +7,16 @@ stack of ours leaves the process.
 
 from __future__ import annotations
 
+import difflib
 import logging
+from collections.abc import Iterable
 
 import mcp.types as types
 from mcp import MCPError
+from pydantic import JsonValue
 
 from catalog.errors import CatalogError, ConfigError, SchemaRejected, ServerUnavailable
+from catalog.plain_text import plain_text
 from server.backends.errors import BackendError
 from server.bank.errors import BankError
 from server.surface.remedies import render_fault
@@ -25,9 +29,29 @@ from skills_store.errors import (
     VersionConflict,
 )
 
-__all__ = ["error_result", "render_error", "unknown_tool"]
+__all__ = ["Refusal", "error_result", "render_error", "unknown_tool"]
 
 _LOG = logging.getLogger(__name__)
+_LONGEST_NAME = 200
+
+
+class Refusal(types.CallToolResult):
+    """In place of a result: the protocol error that a call comes to; it is raised, never sent."""
+
+    code: int
+    data: JsonValue = None
+
+    @classmethod
+    def of(cls, error: MCPError) -> Refusal:
+        """Return the refusal that says so."""
+        text = types.TextContent(type="text", text=error.message)
+        return cls(content=[text], is_error=True, code=error.code, data=error.data)
+
+    @property
+    def error(self) -> MCPError:
+        """What is raised."""
+        said = "".join(block.text for block in self.content if isinstance(block, types.TextContent))
+        return MCPError(self.code, said, self.data)
 
 
 def error_result(text: str) -> types.CallToolResult:
@@ -35,11 +59,14 @@ def error_result(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
 
-def unknown_tool(name: str) -> MCPError:
-    """Return the protocol error for a tool that is not listed."""
+def unknown_tool(name: str, listed: Iterable[str]) -> MCPError:
+    """Return the protocol error for a tool that is not listed, with those that are called alike."""
+    alike = difflib.get_close_matches(name, listed, n=3)
+    perhaps = f" Perhaps {' or '.join(alike)}." if alike else ""
     return MCPError(
         types.INVALID_PARAMS,
-        f"Unknown tool: {name}. tools/list has every tool; find_skills searches the skills.",
+        f"Unknown tool: {plain_text(name, _LONGEST_NAME)}.{perhaps}"
+        " tools/list has every tool; find_skills searches the skills.",
     )
 
 

@@ -10,13 +10,16 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+from catalog.forwarding import Attendant
 from catalog.result import CallOutcome
-from catalog.tools import ToolId
+from catalog.tools import Tool, ToolId
 from server.backends.sampling import Sampler
 from server.bank.relaying import TRACE_META_KEY, UpstreamProgress
 from server.execution.consent import Consent
 from server.progress import ProgressListener
 from server.reports import (
+    RecordingReport,
+    RecordingsReport,
     RepairReport,
     RunReport,
     SavedReport,
@@ -28,6 +31,7 @@ from server.reports import (
 from server.requests import RepairRequest, SaveRequest, SolveRequest
 from server.verification import Checks
 from skills_store.skill import Skill
+from skills_store.trace import Trace
 
 __all__ = ["TRACE_META_KEY", "BankPort", "PublishedSkill", "UpstreamProgress"]
 
@@ -134,8 +138,51 @@ class BankPort(Protocol):
         arguments: Mapping[str, JsonValue],
         progress: UpstreamProgress | None = None,
         recording: str | None = None,
+        attendant: Attendant | None = None,
     ) -> CallOutcome:
-        """Call an upstream tool; the outcome's `meta` carries our trace id under `TRACE_META_KEY`."""
+        """Call an upstream tool; the outcome's `meta` carries our trace id under `TRACE_META_KEY`.
+
+        Raises:
+            NotAnswered: the tool's server asked what the attendant cannot answer.
+        """
+        ...
+
+    def upstream_tools(self) -> Sequence[Tool]:
+        """Return the usable tools of all servers as last listed, ordered; a tool is the same object
+        until it changes.
+        """
+        ...
+
+    async def look_at_servers(self) -> None:
+        """Connect to every server, so that its tools are known."""
+        ...
+
+    def skill_heads(self) -> Sequence[Skill]:
+        """Return every skill's head, ordered by name, whatever its state."""
+        ...
+
+    def skill_versions(self, name: str) -> Sequence[Skill]:
+        """Return all versions of a skill, the oldest first; none where there is no such skill."""
+        ...
+
+    def trace(self, trace_id: str) -> Trace | None:
+        """Return a kept run or relayed call, None where none with this id is."""
+        ...
+
+    def recent_traces(self, limit: int) -> Sequence[Trace]:
+        """Return the newest runs and relayed calls, the newest first."""
+        ...
+
+    async def recordings(self, limit: int = 20) -> RecordingsReport:
+        """Return the conversations whose calls were kept, the newest first."""
+        ...
+
+    async def show_recording(self, name: str) -> RecordingReport:
+        """Return the calls of one conversation.
+
+        Raises:
+            UnknownTrace: none of this name is kept.
+        """
         ...
 
     def servers(self) -> Sequence[ServerReport]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import mcp.types as types
+from mcp import MCPError
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, JsonValue, ValidationError
 
@@ -18,7 +19,7 @@ from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind
 from catalog.schema import problems
 from catalog.tools import ToolId
 from server.reports import RepairReport, RunReport, exit_code
-from server.surface.failures import error_result
+from server.surface.failures import Refusal, error_result
 from server.surface.port import TRACE_META_KEY
 from server.surface.remedies import render_fault
 from server.surface.resources import value_link
@@ -30,6 +31,7 @@ __all__ = [
     "Kept",
     "data_result",
     "for_era",
+    "gateway_result",
     "relayed_result",
     "report_result",
     "skill_result",
@@ -41,6 +43,7 @@ FAULT_META_KEY = "io.skillbank/fault"
 
 _PASSED_ON = (FailureKind.DISGUISED_ERROR, FailureKind.OUTPUT_SCHEMA_MISMATCH)
 """Failures by our judgement: the server itself answered a success."""
+_NO_ANSWER = (FailureKind.TIMEOUT, FailureKind.SERVER_UNAVAILABLE, FailureKind.OVER_LIMIT)
 _NEXT_STEPS = {
     FailureKind.UNKNOWN_TOOL: "find_tools lists what there is.",
     FailureKind.INVALID_ARGUMENT: "find_tools shows its input schema.",
@@ -130,6 +133,15 @@ def relayed_result(tool: ToolId, outcome: CallOutcome) -> types.CallToolResult:
                 f"{tool} failed ({outcome.kind.value}): {outcome.message.rstrip('. ')}. {next_step}".rstrip()
             )
             return error_result(text).model_copy(update={"meta": meta or None})
+
+
+def gateway_result(tool: ToolId, outcome: CallOutcome) -> types.CallToolResult:
+    """Return what an upstream answered to a tool that is listed as its own: its refusals stay refusals."""
+    match outcome:
+        case CallFailure(code=int(code), kind=kind) if kind not in _NO_ANSWER:
+            return Refusal.of(MCPError(code, outcome.message))
+        case _:
+            return relayed_result(tool, outcome)
 
 
 def for_era(result: types.CallToolResult, protocol_version: str) -> types.CallToolResult:

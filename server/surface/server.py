@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import AsyncGenerator
+import warnings
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
@@ -12,27 +13,40 @@ from typing import Any
 
 import anyio
 import mcp.types as types
-from mcp import MCPError
+from mcp import MCPDeprecationWarning, MCPError
 from mcp.server import NotificationOptions, Server, ServerRequestContext
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
+from starlette.applications import Starlette
 
+from catalog.errors import CatalogError
+from server.surface.audience import Audience
 from server.surface.calls import Attendance, ToolCall, answer_call, foreseen_total
 from server.surface.changes import ListChanges
 from server.surface.consent import McpConsent, ask_nobody, asking, can_ask, elicit
-from server.surface.failures import error_result, unknown_tool
+from server.surface.failures import Refusal, error_result, unknown_tool
+from server.surface.forwarding import ClientBehind, asking_session, no_answers
 from server.surface.lending import can_lend, lending, pushed
 from server.surface.listing import ListingSource
+from server.surface.old_sse import THIS_MACHINE, guard_of, sse_routes
 from server.surface.port import BankPort
 from server.surface.progress import ProgressFeed
-from server.surface.resources import list_resources, list_templates, read_resource
+from server.surface.prompts import BankPrompts
+from server.surface.resources import CatalogResources
 from server.surface.results import for_era
+from server.surface.skill_packages import SkillPackages
+from server.surface.skills_extension import offer_skills
+from server.surface.sources import Library, PromptSource, ResourceSource
 from server.surface.suspension import WAIT_SECONDS, Ask, SuspendedCalls
+from server.surface.trace_resources import TraceResources
 from server.surface.validation import check_arguments, render_problems
+from server.surface.workflow_resources import WorkflowResources
+from server.surface_options import SurfaceOptions
 
 __all__ = ["BankServer"]
 
@@ -49,17 +63,48 @@ RECORDING_META_KEY = "io.skillbank/recording"
 """Key under which a request's `_meta` may name the conversation it belongs to."""
 _LONGEST_NAME = 100
 
+_LISTS_LAST_MS = 2_000
+_CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
+    "tools/list": CacheHint(_LISTS_LAST_MS, "private"),
+    "prompts/list": CacheHint(_LISTS_LAST_MS, "private"),
+    "resources/list": CacheHint(_LISTS_LAST_MS, "private"),
+    "resources/templates/list": CacheHint(_LISTS_LAST_MS, "private"),
+    "resources/read": CacheHint(0, "private"),
+}
+"""How long answers hold that say nothing of it; they may differ by who is asking."""
+
 Context = ServerRequestContext[SuspendedCalls, Any]
 
 
 class BankServer(Server[SuspendedCalls]):
     """Serves the skills and use cases of a bank; holds nothing that is worth keeping."""
 
-    def __init__(self, bank: BankPort) -> None:
+    def __init__(
+        self,
+        bank: BankPort,
+        options: SurfaceOptions | None = None,
+        *,
+        shelves: Sequence[ResourceSource] = (),
+        prompters: Sequence[PromptSource] = (),
+    ) -> None:
+        """Serve a bank.
+
+        Args:
+            bank: the use cases.
+            options: what is listed beside the skills.
+            shelves: resources beside those of the bank.
+            prompters: prompts beside ours.
+        """
         self._bank = bank
-        self._source = ListingSource(bank)
+        self._options = options or SurfaceOptions()
+        self._source = ListingSource(bank, self._options)
+        packages = SkillPackages(bank)
+        own = (packages, WorkflowResources(bank), TraceResources(bank), CatalogResources(bank))
+        self._library = Library((*own, *shelves), (BankPrompts(bank, packages), *prompters))
+        self._audience = Audience()
         bus = InMemorySubscriptionBus()
-        self._changes = ListChanges(self._source, bus)
+        self._listen_handler = ListenHandler(bus)
+        self._changes = ListChanges(self._source, self._library, self._audience, bus)
         self._own_conversation = secrets.token_hex(4)
         super().__init__(
             "skillbank",
@@ -72,12 +117,20 @@ class BankServer(Server[SuspendedCalls]):
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
-            on_subscriptions_listen=ListenHandler(bus),
+            on_subscribe_resource=self._audience.subscribe,
+            on_unsubscribe_resource=self._audience.unsubscribe,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
+            on_subscriptions_listen=self._listen,
+            cache_hints=_CACHE_HINTS,
             get_tool_input_schema=lambda name: self._source.current().input_schema(name),
         )
         self.add_notification_handler(
-            "notifications/initialized", types.NotificationParams, self._changes.add_session
+            "notifications/initialized", types.NotificationParams, self._audience.add
         )
+        self.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._audience.set_level)
+        offer_skills(self, packages)
         security = RequestStateSecurity.ephemeral(ttl=WAIT_SECONDS)
         self.middleware += [_sanitize, RequestStateBoundary(security, default_audience=self.name)]
 
@@ -88,37 +141,82 @@ class BankServer(Server[SuspendedCalls]):
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
         """Return the handshake's answer; it promises list changes on HTTP too, which the library does not."""
-        options = notification_options or NotificationOptions(tools_changed=True)
+        options = notification_options or NotificationOptions(
+            tools_changed=True, resources_changed=True, prompts_changed=True
+        )
         return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+    def streamable_http_app(self, **options: Any) -> Starlette:  # noqa: ANN401  (the library's own options)
+        """Return the HTTP application, with the older transport for clients that know no other."""
+        app = super().streamable_http_app(**options)
+        guard = guard_of(options.get("auth"), options.get("token_verifier"))
+        security = options.get("transport_security") or THIS_MACHINE
+        app.router.routes += sse_routes(self, security, guard)
+        return app
 
     @property
     def changes(self) -> ListChanges:
         """What announces changes of the tool list."""
         return self._changes
 
+    @property
+    def lists_upstream_tools(self) -> bool:
+        """Whether the tools of the servers behind are listed too."""
+        return self._options.publish_tools is not None
+
+    async def look_at_servers(self) -> None:
+        """Connect to the servers whose tools are listed, so that the list becomes whole."""
+        try:
+            await self._bank.look_at_servers()
+        except CatalogError:
+            _LOG.exception("the tools of the servers behind could not all be listed")
+        self._changes.nudge()
+
     async def _list_tools(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        del ctx
-        return self._source.current().page(params.cursor if params is not None else None)
+        modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        return self._source.current().page(_cursor(params), modern=modern)
 
     async def _list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        del ctx, params
-        return list_resources(self._bank)
+        del ctx
+        return self._library.list_resources(_cursor(params))
 
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        del ctx, params
-        return list_templates()
+        del ctx
+        return self._library.list_templates(_cursor(params))
 
     async def _read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         del ctx
-        return await read_resource(self._bank, params.uri)
+        return await self._library.read(params.uri)
+
+    async def _list_prompts(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        del ctx
+        return self._library.list_prompts(_cursor(params))
+
+    async def _get_prompt(
+        self, ctx: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        del ctx
+        return await self._library.prompt(params)
+
+    async def _complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        del ctx
+        return self._library.complete(params)
+
+    async def _listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        with self._audience.listening(params.notifications.resource_subscriptions or ()):
+            return await self._listen_handler(ctx, params)
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -126,15 +224,19 @@ class BankServer(Server[SuspendedCalls]):
         listing = self._source.current()
         schema = listing.input_schema(params.name)
         if schema is None:
-            raise unknown_tool(params.name)
-        arguments, found = check_arguments(schema, params.arguments or {})
-        if found:
-            return error_result(render_problems(params.name, found, schema))
+            raise unknown_tool(params.name, listing.tools)
+        arguments, upstream = params.arguments or {}, listing.upstream.get(params.name)
+        if upstream is None:  # an upstream checks what it is given itself
+            arguments, found = check_arguments(schema, arguments)
+            if found:
+                return error_result(render_problems(params.name, found, schema))
         call = ToolCall(
-            params.name, arguments, listing.skills.get(params.name), self._conversation(ctx, params)
+            params.name, arguments, listing.skills.get(params.name), upstream, self._conversation(ctx, params)
         )
         result = await self._attend(ctx, params, call)
         self._changes.nudge()
+        if isinstance(result, Refusal):
+            raise result.error
         if isinstance(result, types.InputRequiredResult):
             return result
         return for_era(result, ctx.protocol_version)
@@ -162,7 +264,7 @@ class BankServer(Server[SuspendedCalls]):
         feed = ProgressFeed(foreseen_total(call))
         capabilities = ctx.session.client_capabilities
         asks, lends = can_ask(capabilities), can_lend(capabilities)
-        if (asks or lends) and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        if _can_be_asked(capabilities) and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
 
             async def work(ask: Ask) -> types.CallToolResult:
                 attended = Attendance(
@@ -170,14 +272,41 @@ class BankServer(Server[SuspendedCalls]):
                     feed,
                     lending(ask) if lends else None,
                     report,
+                    self._behind(ctx, ask),
                 )
                 return await answer_call(self._bank, call, attended)
 
             return await ctx.lifespan_context.begin(work, feed, report)
         person = partial(elicit, ctx.session, ctx.request_id) if asks else ask_nobody
         sampler = pushed(ctx.session, ctx.request_id) if lends else None
+        is_session = ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS
+        behind = self._behind(ctx, asking_session(ctx.session, ctx.request_id) if is_session else no_answers)
         async with feed.attached(report):
-            return await answer_call(self._bank, call, Attendance(McpConsent(person), feed, sampler, report))
+            attended = Attendance(McpConsent(person), feed, sampler, report, behind)
+            return await answer_call(self._bank, call, attended)
+
+    def _behind(self, ctx: Context, ask: Ask) -> ClientBehind:
+        async def send_log(said: types.LoggingMessageNotificationParams) -> None:
+            with warnings.catch_warnings():
+                # Deprecated, and the only way that a log message can take.
+                warnings.simplefilter("ignore", MCPDeprecationWarning)
+                await ctx.session.send_log_message(  # pyright: ignore[reportDeprecated]
+                    said.level, said.data, said.logger, related_request_id=ctx.request_id
+                )
+
+        return ClientBehind(ctx.session.client_capabilities, ask, self._audience.log_level(ctx), send_log)
+
+
+def _can_be_asked(capabilities: types.ClientCapabilities | None) -> bool:
+    return capabilities is not None and (
+        capabilities.elicitation is not None
+        or capabilities.sampling is not None
+        or capabilities.roots is not None
+    )
+
+
+def _cursor(params: types.PaginatedRequestParams | None) -> str | None:
+    return params.cursor if params is not None else None
 
 
 @asynccontextmanager
@@ -186,6 +315,8 @@ async def _lifespan(server: Server[SuspendedCalls]) -> AsyncGenerator[SuspendedC
         raise TypeError("this lifespan is of BankServer alone")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.changes.watch)
+        if server.lists_upstream_tools:
+            tasks.start_soon(server.look_at_servers)
         yield SuspendedCalls(tasks)
         tasks.cancel_scope.cancel()
 

@@ -22,6 +22,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from server.surface.port import BankPort
 from server.surface.server import BankServer
+from server.surface_options import SurfaceOptions
 
 __all__ = ["AddressUnusable", "serve_http", "serve_stdio"]
 
@@ -34,9 +35,9 @@ class AddressUnusable(Exception):  # noqa: N818
     """Nothing can be served at this address; the message says why."""
 
 
-async def serve_stdio(bank: BankPort) -> None:
+async def serve_stdio(bank: BankPort, options: SurfaceOptions | None = None) -> None:
     """Serve one client on stdin and stdout until it closes them."""
-    server = BankServer(bank)
+    server = BankServer(bank, options)
     with _private_stdin() as descriptor:
         lines = cast("anyio.AsyncFile[str]", _Lines(descriptor))  # the library only iterates over it
         async with _until_terminated(), stdio_server(stdin=lines) as (incoming, outgoing):
@@ -44,13 +45,18 @@ async def serve_stdio(bank: BankPort) -> None:
 
 
 async def serve_http(
-    bank: BankPort, host: str, port: int, ready: Callable[[str], None] | None = None
+    bank: BankPort,
+    host: str,
+    port: int,
+    ready: Callable[[str], None] | None = None,
+    options: SurfaceOptions | None = None,
 ) -> None:
     """Serve any number of clients at `http://host:port/mcp`.
 
     Args:
         port: 0 picks a free one.
         ready: called with the URL once clients can connect.
+        options: what is listed beside the skills.
 
     Raises:
         AddressUnusable: it cannot be bound, or is not this machine's alone: there is no
@@ -63,7 +69,7 @@ async def serve_http(
     with _bound(host, port) as bound:
         name = f"[{host}]" if ":" in host else host
         url = f"http://{name}:{bound.getsockname()[1]}/mcp"
-        app = BankServer(bank).streamable_http_app(transport_security=_only_this_machine(name))
+        app = BankServer(bank, options).streamable_http_app(transport_security=_only_this_machine(name))
         config = uvicorn.Config(
             app, log_config=None, access_log=False, timeout_graceful_shutdown=_GRACE_SECONDS
         )

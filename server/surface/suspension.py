@@ -50,7 +50,7 @@ Work = Callable[[Ask], Awaitable[types.CallToolResult]]
 class _State(BaseModel):
     """What the sealed request state says."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     call: str
     questions: str
 

@@ -42,7 +42,7 @@ Evidence = Literal["workflow", "world", "policy"]
 class FaultBase(BaseModel):
     """What all faults share. `pointer` is an RFC 6901 pointer from the document root."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     evidence: ClassVar[Evidence] = "workflow"
 
     message: str
@@ -204,4 +204,4 @@ Fault = Annotated[
     Field(discriminator="kind"),
 ]
 
-fault_adapter: TypeAdapter[Fault] = TypeAdapter(Fault)
+fault_adapter: TypeAdapter[Fault] = TypeAdapter(Fault, config=ConfigDict(defer_build=True))

@@ -58,9 +58,8 @@ def check_flows(workflow: Workflow, labels: Labels, granted: LabelTable | None =
     """
     found: dict[tuple[FlowRule, ToolId, ToolId], Flow] = {}
     for node in workflow.nodes:
-        if node.tool is None:
-            continue
-        for flow in _into(node, node.tool, workflow, labels):
+        flows = (flow for tool in node.tools for flow in _into(node, tool, workflow, labels))
+        for flow in flows:
             if granted is None or not granted.grants(flow.source, flow.sink):
                 found.setdefault((flow.rule, flow.source, flow.sink), flow)
     return tuple(found.values())
@@ -68,14 +67,14 @@ def check_flows(workflow: Workflow, labels: Labels, granted: LabelTable | None =
 
 def _into(node: Node, sink: ToolId, workflow: Workflow, labels: Labels) -> Iterator[Flow]:
     mine = labels.get(sink, frozenset())
-    for source in _sources(_reads(node), workflow):
+    for source in _sources(_reads(node) | _own(node), workflow):
         theirs = labels.get(source, frozenset())
         if Label.PRIVATE in theirs and Label.PUBLIC_SINK in mine and source.server != sink.server:
             yield Flow("private_to_public", source, sink, node.id)
         if Label.UNTRUSTED in theirs and Label.DESTRUCTIVE in mine:
             yield Flow("untrusted_to_destructive", source, sink, node.id)
     if mine & {Label.PUBLIC_SINK, Label.DESTRUCTIVE}:
-        for source in _sources(_directing_reads(node), workflow):
+        for source in _sources(_directing_reads(node) | _own(node), workflow):
             if Label.UNTRUSTED in labels.get(source, frozenset()):
                 yield Flow("untrusted_directs", source, sink, node.id)
 
@@ -89,8 +88,13 @@ def _sources(nodes: frozenset[str], workflow: Workflow) -> list[ToolId]:
         if node_id not in reached:
             reached.add(node_id)
             waiting.extend(edges.get(node_id, ()))
-    tools = (node.tool for node in workflow.nodes if node.id in reached and node.tool is not None)
+    tools = (tool for node in workflow.nodes if node.id in reached for tool in node.tools)
     return list(dict.fromkeys(tools))
+
+
+def _own(node: Node) -> frozenset[str]:
+    """Return the node itself where it is code: what one of its tools gives may reach any other."""
+    return frozenset({node.id}) if node.code is not None else frozenset()
 
 
 def _reads(node: Node) -> frozenset[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 from pydantic import (
     BaseModel,
@@ -25,7 +25,7 @@ from catalog.tools import ToolId
 from skills_store.errors import MalformedWorkflow
 from skills_store.workflow.faults import Fault, Malformed
 
-__all__ = ["Node", "SkillRef", "Workflow", "json_pointer", "parse_workflow"]
+__all__ = ["Code", "Node", "SkillRef", "Workflow", "json_pointer", "parse_workflow"]
 
 
 def _as_tuple(value: object) -> object:
@@ -38,7 +38,7 @@ Assertions = Annotated[
 
 
 class _Document(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class SkillRef(_Document):
@@ -48,12 +48,30 @@ class SkillRef(_Document):
     version: int = Field(ge=1)
 
 
+class Code(_Document):
+    """A Python function that a sandbox runs: what a graph of calls cannot say."""
+
+    source: str = Field(min_length=1, max_length=64_000)
+    entry: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=64)
+    """Name of the function in `source` that is called."""
+    engine: Literal["monty", "process"]
+    engine_version: str = Field(max_length=100)
+    """Version under which it was verified; no other one runs it."""
+    takes: dict[str, JsonValue]
+    """JSON Schema of its arguments."""
+    gives: dict[str, JsonValue]
+    """JSON Schema of what it returns."""
+    tools: dict[str, ToolId] = Field(default_factory=dict[str, ToolId])
+    """By the names it calls them under, the tools it was granted; empty: it is pure."""
+
+
 class Node(_Document):
-    """One planned call. Exactly one of `tool` and `skill` is set."""
+    """One planned call. Exactly one of `tool`, `skill` and `code` is set."""
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)
     tool: ToolId | None = None
     skill: SkillRef | None = None
+    code: Code | None = None
     arguments: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
     for_each: JsonValue = None
     """Reference or selector that yields a list; None: the node runs once."""
@@ -66,15 +84,24 @@ class Node(_Document):
 
     @model_validator(mode="after")
     def _one_target(self) -> Node:
-        if (self.tool is None) == (self.skill is None):
-            raise ValueError("a node has exactly one of 'tool' and 'skill'")
+        if sum(target is not None for target in (self.tool, self.skill, self.code)) != 1:
+            raise ValueError("a node has exactly one of 'tool', 'skill' and 'code'")
         return self
+
+    @property
+    def tools(self) -> tuple[ToolId, ...]:
+        """The tools it calls by itself, those granted to its code included."""
+        if self.tool is not None:
+            return (self.tool,)
+        return tuple(dict.fromkeys(self.code.tools.values())) if self.code is not None else ()
 
     @property
     def target(self) -> str:
         """Readable name of what is called."""
         if self.tool is not None:
             return str(self.tool)
+        if self.code is not None:
+            return f"python {self.code.entry}"
         skill = cast("SkillRef", self.skill)
         return f"skill {skill.name}@{skill.version}"
 

@@ -11,11 +11,13 @@ from catalog.errors import SchemaRejected
 from catalog.schema import feeds, types
 from catalog.similarity import name_similarity
 from catalog.tools import JsonSchema, Snapshot, ToolId
+from skills_store.code.lint import lint_code
+from skills_store.errors import MalformedCode
 from skills_store.skill import Signature
 from skills_store.workflow.argument_check import Place, Wildcard, check_values
 from skills_store.workflow.expression_check import Reader, check_assertions, check_expressions
 from skills_store.workflow.faults import DanglingReference, Fault, InvalidArgument, Malformed, UnknownTool
-from skills_store.workflow.model import Node, SkillRef, Workflow, json_pointer
+from skills_store.workflow.model import Code, Node, SkillRef, Workflow, json_pointer
 from skills_store.workflow.references import (
     ExpressionError,
     Found,
@@ -56,21 +58,21 @@ class NodeCheck:
     def _target(self, node: Node, place: str) -> list[Fault]:
         if node.skill is not None:
             return self._skill(node, node.skill, place)
-        if node.tool is None or node.tool in self.snapshot:
+        if node.code is not None:
+            granted = node.code.tools.items()
+            grants = [(tool, f"{place}/code/tools{json_pointer(name)}") for name, tool in granted]
+            return [*_check_code(node, node.code, place), *(f for g in grants for f in self._tool(node, *g))]
+        return self._tool(node, node.tool, f"{place}/tool") if node.tool is not None else []
+
+    def _tool(self, node: Node, tool: ToolId, pointer: str) -> list[Fault]:
+        if tool in self.snapshot:
             return []
-        similar = similar_tools(node.tool, self.snapshot)
-        unknown_server = node.tool.server not in self.snapshot.servers
-        known = f"; no server {node.tool.server!r} is known" if unknown_server else ""
+        similar = similar_tools(tool, self.snapshot)
+        unknown_server = tool.server not in self.snapshot.servers
+        known = f"; no server {tool.server!r} is known" if unknown_server else ""
         meant = f"; similar: {', '.join(map(str, similar))}" if similar else ""
-        return [
-            UnknownTool(
-                message=f"no tool {node.tool}{known}{meant}",
-                node=node.id,
-                pointer=f"{place}/tool",
-                tool=node.tool,
-                similar=similar,
-            )
-        ]
+        message = f"no tool {tool}{known}{meant}"
+        return [UnknownTool(message=message, node=node.id, pointer=pointer, tool=tool, similar=similar)]
 
     def _skill(self, node: Node, skill: SkillRef, place: str) -> list[Fault]:
         if self.sources.skill(skill) is not None:
@@ -84,6 +86,15 @@ class NodeCheck:
                 available=tuple(sorted(self.skills)),
             )
         ]
+
+
+def _check_code(node: Node, code: Code, place: str) -> list[Fault]:
+    pointer = f"{place}/code/source"
+    try:
+        problems = lint_code(code.source)
+    except MalformedCode as error:
+        problems = (str(error),)
+    return [Malformed(message=problem, node=node.id, pointer=pointer) for problem in problems]
 
 
 def similar_tools(tool: ToolId, snapshot: Snapshot) -> tuple[ToolId, ...]:

@@ -14,7 +14,7 @@ from hashlib import blake2b
 
 from pydantic import JsonValue
 
-from catalog.canonical import canonical_json
+from catalog.canonical import canonical_json, digest
 from skills_store.workflow.bounds import json_type
 from skills_store.workflow.model import Node, Workflow
 from skills_store.workflow.references import Found, Reference, is_selector
@@ -70,7 +70,7 @@ def _named(reference: Reference, name: Naming) -> JsonValue:
 
 def _node_shape(node: Node, name: Naming) -> dict[str, JsonValue]:
     return {
-        "calls": node.target,
+        "calls": node.target if node.code is None else digest(node.code.model_dump(mode="json")),
         "arguments": {key: shape(node.arguments[key], name) for key in sorted(node.arguments)},
         "for_each": shape(node.for_each, name),
         "when": shape(node.when, name),

@@ -51,6 +51,8 @@ class Sources:
         if node.skill is not None:
             signature = self.skill(node.skill)
             return signature.input_schema if signature else None
+        if node.code is not None:
+            return node.code.takes
         tool = self._snapshot.get(node.tool) if node.tool else None
         return tool.input_schema if tool else None
 
@@ -123,6 +125,8 @@ class Sources:
         if node.skill is not None:
             signature = self.skill(node.skill)
             one = signature.output_schema if signature else None
+        elif node.code is not None:
+            one = node.code.gives
         else:
             tool = self._snapshot.get(node.tool) if node.tool else None
             one = tool.output_schema if tool else None

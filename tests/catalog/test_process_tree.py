@@ -8,12 +8,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
+from catalog.child_process import LastWords, open_process
 from catalog.config import Config, ServerSpec
 from catalog.connections import open_connections
 from catalog.process_tree import MARK_VARIABLE, ProcessTree, end_orphans, new_mark
@@ -170,6 +174,7 @@ def flat(command: tuple[str, tuple[str, ...]]) -> list[str]:
 
 USES_AND_DIES = """
 import os, signal, sys, anyio
+from catalog.child_process import LastWords, open_process
 from catalog.config import Config, ServerSpec
 from catalog.connections import open_connections
 
@@ -194,3 +199,32 @@ async def test_a_fresh_start_ends_what_our_own_killed_process_left(defect: str, 
     async with open_connections(Config({})):
         pass
     assert living(left) == []
+
+
+async def test_a_start_that_is_given_up_half_way_leaves_nobody() -> None:
+    """A cancellation arrives while the process is being started: it runs already, nobody has it yet."""
+    word = f"given-up-{uuid.uuid4().hex}"
+    body = f'"$1" -c "import time; time.sleep(600)" {word} & "$1" -c "import time; time.sleep(600)" "$0"'
+    spec = ServerSpec("given-up", command="sh", args=("-c", body, word, sys.executable))
+
+    async with anyio.create_task_group() as group:
+
+        async def give_up_at_once() -> None:
+            while not told(word):
+                await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+
+        group.start_soon(give_up_at_once)
+        async with open_process(spec, LastWords(), 1_000_000):
+            await anyio.sleep_forever()
+
+    assert told(word) == []
+
+
+def told(word: str) -> list[str]:
+    """Return the command lines of all processes that hold a word."""
+    lines: list[str] = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has just ended
+            lines.append(place.read_text(errors="replace"))
+    return [line for line in lines if word in line]

@@ -17,12 +17,14 @@ from mcp.types import Tool
 from pydantic import BaseModel
 
 from catalog.effects import Activity, Effect, Reset, Verdict, decide
+from server.audit_report import AuditReport
 from server.bench.catalog_report import CatalogBenchReport
 from server.bench.compile_report import CompileBenchReport
 from server.bench.evolution_report import EvolutionReport
 from server.bench.planning_report import PlanningBenchReport
 from server.bench.repair_report import RepairBenchReport
 from server.bench.search_report import SearchBenchReport
+from server.bench.stream_report import StreamBenchReport
 from server.cli.answers import (
     AddedServer,
     InitReport,
@@ -78,6 +80,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "bench evolution": EvolutionReport,
     "bench planning": PlanningBenchReport,
     "bench search": SearchBenchReport,
+    "bench stream": StreamBenchReport,
     "demo": DemoReport,
     "init": InitReport,
     "add": AddedServer,
@@ -109,6 +112,8 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "skills unpin": SkillReport,
     "skills delete": DeletedReport,
     "skills retire": SkillReport,
+    "skills restore": SkillReport,
+    "audit": AuditReport,
     "skills save": SavedReport,
     "review": ReviewReport,
     "record list": RecordingsReport,
@@ -133,10 +138,12 @@ def _first_sentence(text: str | None) -> str:
 
 def commands(group: click.Group = app, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
     """Yield every command that is no group, by its words after `skillbank`."""
-    for name, command in sorted(group.commands.items()):
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from commands(command, (*prefix, name))
-        else:
+        elif command is not None:
             yield " ".join((*prefix, name)), command
 
 

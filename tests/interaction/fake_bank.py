@@ -13,17 +13,22 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import anyio
+import mcp.types as types
 from pydantic import JsonValue
 
 from catalog.effects import Effect
+from catalog.forwarding import Attendant
 from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind
-from catalog.tools import ToolId
+from catalog.tools import Tool, ToolId
 from server.backends.backend import Message
 from server.backends.backend import Request as ModelRequest
 from server.backends.sampling import Sampler, SamplingBackend
+from server.bank.errors import UnknownTrace
 from server.execution.consent import Consent, ConsentQuestion
 from server.progress import Progress, ProgressListener
 from server.reports import (
+    RecordingReport,
+    RecordingsReport,
     RepairReport,
     RunReport,
     SavedReport,
@@ -41,9 +46,34 @@ from server.surface.resources import PART_CHARACTERS
 from server.verification import Checks
 from skills_store.errors import UnknownSkill
 from skills_store.skill import Guidance, ReplayTest, Signature, Skill, ToolHints
+from skills_store.trace import Step, Trace
 from skills_store.workflow.faults import Denied, ToolError
 from skills_store.workflow.model import Node, Workflow
 
+CITY: dict[str, JsonValue] = {"type": "object", "properties": {"name": {"type": "string"}}}
+RUN = Trace(
+    id="t1",
+    workflow_hash="sha256:double",
+    inputs={"value": 3},
+    steps=(
+        Step(
+            node="twice",
+            tool=ToolId("math", "multiply"),
+            arguments={"a": 3, "b": 2},
+            outcome="succeeded",
+            output={"result": 6},
+            seconds=0.01,
+        ),
+    ),
+    outputs={"doubled": 6},
+    status="verified",
+    calls=1,
+    task="double three",
+    route="direct",
+    route_reasons=("skill double fits",),
+    started_at=1_000.0,
+)
+RECORDED = RecordingReport(name="monday", calls=1, started_at=1_000.0, last_at=1_001.0)
 MAIL = ToolId("mail", "send")
 KEPT = f"sha256:{'a' * 64}"
 
@@ -101,8 +131,12 @@ class FakeBank:
     sent: list[JsonValue] = field(default_factory=list)
     """Arguments of the mails that went out: the effect that must not be repeated."""
     saved: list[SaveRequest] = field(default_factory=list)
-    recordings: list[str | None] = field(default_factory=list)
+    said_recordings: list[str | None] = field(default_factory=list)
     """What each relayed call was said to belong to."""
+    tools: list[Tool] = field(default_factory=list)
+    """Upstream tools that are known."""
+    looked: int = 0
+    traces: dict[str, Trace] = field(default_factory=lambda: {RUN.id: RUN})
 
     def publish(self, name: str) -> None:
         """Publish one more skill."""
@@ -245,9 +279,16 @@ class FakeBank:
         arguments: Mapping[str, JsonValue],
         progress: UpstreamProgress | None = None,
         recording: str | None = None,
+        attendant: Attendant | None = None,
     ) -> CallOutcome:
-        self.recordings.append(recording)
+        self.said_recordings.append(recording)
         match tool.tool:
+            case "ask" if attendant is not None:
+                form = types.ElicitRequestFormParams(message="Which city?", requested_schema=CITY)
+                given = await attendant.answer(tool.server, {"city": types.ElicitRequest(params=form)})
+                answer = given.get("city")
+                content = answer.content if isinstance(answer, types.ElicitResult) else None
+                return CallSuccess({"city": content}, [], 0.0)
             case "wait":
                 return await self._wait(progress)
             case "counts":
@@ -271,6 +312,34 @@ class FakeBank:
                 ]
                 meta: dict[str, JsonValue] = {"upstream.example/key": {"n": 1}, TRACE_META_KEY: "t3"}
                 return CallSuccess(dict(arguments), content, 0.0, meta=meta)
+
+    def upstream_tools(self) -> list[Tool]:
+        return self.tools
+
+    async def look_at_servers(self) -> None:
+        self.looked += 1
+
+    def skill_heads(self) -> list[Skill]:
+        return [self.skills[name] for name in sorted(self.skills)]
+
+    def skill_versions(self, name: str) -> list[Skill]:
+        head = self.skills.get(name)
+        older = [head.model_copy(update={"version": 1})] if head is not None and head.version > 1 else []
+        return [*older, head] if head is not None else []
+
+    def trace(self, trace_id: str) -> Trace | None:
+        return self.traces.get(trace_id)
+
+    def recent_traces(self, limit: int) -> list[Trace]:
+        return [*self.traces.values()][:limit]
+
+    async def recordings(self, limit: int = 20) -> RecordingsReport:
+        return RecordingsReport(recordings=(RECORDED,)[:limit])
+
+    async def show_recording(self, name: str) -> RecordingReport:
+        if name != RECORDED.name:
+            raise UnknownTrace(f"no conversation {name!r}")
+        return RECORDED
 
     def servers(self) -> list[ServerReport]:
         odd = ServerReport(

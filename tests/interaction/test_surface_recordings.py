@@ -17,7 +17,7 @@ async def test_calls_of_one_connection_belong_together_and_a_name_of_its_own_win
         await client.call_tool("call_tool", CALL)
         await client.call_tool("call_tool", {**CALL, "trace": "mine"})
         await client.call_tool("call_tool", CALL, meta={"io.skillbank/recording": "theirs"})
-    first, second, mine, theirs = bank.recordings
+    first, second, mine, theirs = bank.said_recordings
     assert first == second
     assert first is not None
     assert (mine, theirs) == ("mine", "theirs")
@@ -27,7 +27,7 @@ async def test_two_connections_are_two_conversations(in_process, bank):
     for _ in range(2):
         async with in_process() as client:
             await client.call_tool("call_tool", CALL)
-    assert len(set(bank.recordings)) == 2
+    assert len(set(bank.said_recordings)) == 2
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ async def test_saving_takes_the_calls_of_this_connection_where_nothing_is_named(
     async with in_process() as client:
         await client.call_tool("call_tool", CALL)
         await client.call_tool("save_skill", {"name": "far"})
-    assert bank.saved[0].recording == bank.recordings[0]
+    assert bank.saved[0].recording == bank.said_recordings[0]
 
 
 async def test_an_impossible_name_is_refused_before_the_bank_is_asked(in_process, bank):

@@ -32,13 +32,32 @@ async def test_servers_are_listed_and_every_listed_resource_is_readable(connect:
     async with connect() as client:
         assert client.server_capabilities.resources is not None
         listed = (await client.list_resources()).resources
-        documents = {resource.name: json.loads(await read(client, resource.uri)) for resource in listed}
+        texts = {resource.name: await read(client, resource.uri) for resource in listed}
         templates = (await client.list_resource_templates()).resource_templates
+    documents = {name: json.loads(text) for name, text in texts.items() if text.startswith("{")}
+    assert texts["double"].startswith('---\nname: "double"\n')
+    assert [one["name"] for one in documents["all skills"]["skills"]] == [
+        "broken",
+        "crash",
+        "double",
+        "wrong",
+    ]
+    assert [run["id"] for run in documents["runs"]["runs"]] == ["t1"]
+    assert [one["name"] for one in documents["conversations"]["conversations"]] == ["monday"]
     assert [server["name"] for server in documents["servers"]["servers"]] == ["math", "odd name"]
     odd = documents["server odd name"]
     assert (odd["status"], odd["quarantined"], odd["usable_tools"]) == ("problems", {"bomb": "too deep"}, [])
     assert [tool["name"] for tool in documents["server math"]["usable_tools"]] == ["multiply"]
     assert [template.uri_template for template in templates] == [
+        "skill://{name}/SKILL.md",
+        "skill://versions/{version}/{name}/SKILL.md",
+        "workflow://{skill}",
+        "workflow://{skill}/mermaid",
+        "workflow://{skill}/versions/{version}",
+        "workflow://{skill}/versions/{version}/mermaid",
+        "trace://runs/{id}",
+        "episode://runs/{id}",
+        "episode://conversations/{name}",
         "catalog://servers/{name}",
         "trace://values/{digest}",
         "trace://values/{digest}/{part}",
@@ -60,6 +79,19 @@ async def test_a_kept_value_is_read_in_parts_that_make_up_the_whole(in_process: 
         "catalog://servers/nobody",
         "catalog://servers/",
         "catalog://other",
+        "skill://nobody/SKILL.md",
+        "skill://double/../../etc/passwd",
+        "skill://double",
+        "skill://versions/9/double/SKILL.md",
+        "skill://versions/1/nobody/SKILL.md",
+        "workflow://nobody",
+        "workflow://double/versions/0",
+        "workflow://double/versions/1/other",
+        "trace://runs/unknown",
+        "trace://runs/t1/deeper",
+        "episode://runs/unknown",
+        "episode://conversations/unknown",
+        "",
         "trace://values/../../etc/passwd",
         f"trace://values/{'b' * 64}",
         f"{VALUE}/0",

@@ -226,7 +226,7 @@ async def test_an_unknown_tool_is_a_protocol_error_that_names_the_next_step(in_p
             await client.call_tool("doubel", {"value": 1})
     assert raised.value.code == types.INVALID_PARAMS
     assert str(raised.value) == snapshot(
-        "Unknown tool: doubel. tools/list has every tool; find_skills searches the skills."
+        "Unknown tool: doubel. Perhaps double. tools/list has every tool; find_skills searches the skills."
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from catalog.config import Config, ServerSpec
+from catalog.config import Config, CurationSpec, ServerSpec
 from catalog.effects import Effect, EffectTable, Reset
 from catalog.labels import LabelTable
 from catalog.testing import Reply, ScriptedServer, ScriptedTool, open_test_connections
@@ -183,6 +183,8 @@ def open_desk(tmp_path: Path) -> OpenDesk:
         store: Any = None,
         timeout_seconds: float = 10.0,
         finder: Finder | None = None,
+        clock: Callable[[], float] = lambda: 1_700_000_000.0,
+        curation: CurationSpec | None = None,
     ) -> AsyncGenerator[Desk]:
         makers = {"units": units, "calculator": calculator, "hashes": hashes, "notes": notes, "clock": clock}
         offered = servers or {name: ScriptedServer(make) for name, make in makers.items()}
@@ -195,6 +197,7 @@ def open_desk(tmp_path: Path) -> OpenDesk:
             labels=labels or LabelTable(),
             learning=modes.pop("*"),
             learning_by_server=modes,
+            curation=curation or CurationSpec(),
         )
         kept = store or open_sqlite_store(tmp_path / "store.db")
         progress: list[Progress] = []
@@ -210,7 +213,7 @@ def open_desk(tmp_path: Path) -> OpenDesk:
                     consent=consent or NoConsent(),
                     progress=progress.append,
                     redact=Redactor(secrets).redact,
-                    clock=lambda: 1_700_000_000.0,
+                    clock=clock,
                     config_path=tmp_path / "config.json",
                     store_path=tmp_path / "store.db",
                     spill=Spill(tmp_path / "values"),

@@ -25,7 +25,7 @@ def keys(findings) -> list[str]:
 
 
 async def test_meanings_are_compared_from_the_first_search_on(tmp_path: Path):
-    finder = Finder(Meanings, tmp_path, patience_seconds=10)
+    finder = Finder(Meanings, tmp_path, patience_seconds=10, loading_seconds=10)
     findings = await finder.find("is it cold", 1, TOOLS, [])
     assert (keys(findings), findings.found.method, findings.note) == (["tool:sky/forecast"], "embeddings", "")
 
@@ -37,7 +37,7 @@ async def test_the_model_is_loaded_and_run_off_the_event_loop(tmp_path: Path):
         loaded.append(threading.current_thread().name)
         return Meanings()
 
-    finder = Finder(load, tmp_path, patience_seconds=10)
+    finder = Finder(load, tmp_path, patience_seconds=10, loading_seconds=10)
     await finder.find("cold", 1, TOOLS, [])
     await finder.find("letter", 1, TOOLS[:2], [])
     assert loaded == ["skillbank-vectors"]
@@ -50,10 +50,10 @@ async def test_until_vectors_are_there_words_decide_and_the_answer_says_so(tmp_p
         go.wait(10)
         return Meanings()
 
-    finder = Finder(load, tmp_path, patience_seconds=0)
+    finder = Finder(load, tmp_path)
     waiting = await finder.find("letter", 1, TOOLS, [])
     assert (keys(waiting), waiting.found.method) == (["tool:post/dispatch"], "lexical")
-    assert waiting.note == "embeddings are being made"
+    assert waiting.note == "the model for meanings is being loaded"
     go.set()
     later = waiting
     with anyio.fail_after(10):
@@ -66,7 +66,7 @@ async def test_without_the_extra_words_decide_and_the_answer_names_the_remedy(tm
     def load() -> Embedder:
         raise EmbeddingsUnavailable("onnxruntime is not installed: pip install 'skillbank[embeddings]'")
 
-    finder = Finder(load, tmp_path, patience_seconds=10)
+    finder = Finder(load, tmp_path, patience_seconds=10, loading_seconds=10)
     findings = await finder.find("letter", 1, TOOLS, [])
     assert (keys(findings), findings.found.method) == (["tool:post/dispatch"], "lexical")
     assert "pip install 'skillbank[embeddings]'" in findings.note
@@ -74,7 +74,7 @@ async def test_without_the_extra_words_decide_and_the_answer_names_the_remedy(tm
 
 async def test_a_model_that_fails_later_leaves_the_words(tmp_path: Path):
     model = Meanings()
-    finder = Finder(lambda: model, tmp_path, patience_seconds=10)
+    finder = Finder(lambda: model, tmp_path, patience_seconds=10, loading_seconds=10)
     await finder.find("cold", 1, TOOLS, [])
     model.broken = True
     findings = await finder.find("letter", 1, TOOLS, [])
@@ -83,21 +83,23 @@ async def test_a_model_that_fails_later_leaves_the_words(tmp_path: Path):
 
 async def test_a_folder_that_cannot_be_written_leaves_the_words(tmp_path: Path):
     (tmp_path / "file").write_text("in the way")
-    finder = Finder(Meanings, tmp_path / "file" / "vectors", patience_seconds=10)
+    finder = Finder(Meanings, tmp_path / "file" / "vectors", patience_seconds=10, loading_seconds=10)
     findings = await finder.find("letter", 1, TOOLS, [])
     assert findings.found.method == "lexical"
     assert findings.note.startswith("vectors cannot be kept in")
 
 
 async def test_a_second_process_embeds_nothing_again(tmp_path: Path):
-    await Finder(Meanings, tmp_path, patience_seconds=10).find("cold", 1, TOOLS, [])
+    await Finder(Meanings, tmp_path, patience_seconds=10, loading_seconds=10).find("cold", 1, TOOLS, [])
     model = Meanings()
-    findings = await Finder(lambda: model, tmp_path, patience_seconds=10).find("cold", 1, TOOLS, [])
+    findings = await Finder(lambda: model, tmp_path, patience_seconds=10, loading_seconds=10).find(
+        "cold", 1, TOOLS, []
+    )
     assert (findings.found.method, model.read) == ("embeddings", ["cold"])
 
 
 async def test_find_tools_says_how_it_searched_and_keeps_to_what_is_allowed(open_desk, tmp_path: Path):
-    finder = Finder(Meanings, tmp_path / "vectors", patience_seconds=10)
+    finder = Finder(Meanings, tmp_path / "vectors", patience_seconds=10, loading_seconds=10)
     async with open_desk(finder=finder) as desk:
         everything = await desk.bank.find_tools("save a note", 20)
         mine = Scope(servers=frozenset({"units", "clock"}))
@@ -123,7 +125,7 @@ async def test_a_skill_is_found_by_meaning_and_only_where_it_is_allowed(
         inputs={"a": number, "b": number},
     )
     wanted = RepairRequest(inputs={"a": 3, "b": 2}, checks=Checks(("output.sum == `5`",)), save="mail_home")
-    finder = Finder(Meanings, tmp_path / "vectors", patience_seconds=10)
+    finder = Finder(Meanings, tmp_path / "vectors", patience_seconds=10, loading_seconds=10)
     async with open_desk(finder=finder) as desk:
         assert (await desk.bank.repair(adding, wanted)).skill == "mail_home"
         found = await desk.bank.find_skills("post a letter", 5)

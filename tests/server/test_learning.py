@@ -268,7 +268,7 @@ class TestGates:
         async with open_desk() as desk:
             await save(desk, adding)
             calculator, others = desk.servers["calculator"], ["units", "hashes", "notes", "clock"]
-            assert calculator.starts > 3
+            assert calculator.starts == 3  # for calls, for the recorded run, for all that vary it
             assert {desk.servers[name].starts for name in others} == {1}
 
 

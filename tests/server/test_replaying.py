@@ -44,6 +44,26 @@ async def test_each_replay_runs_in_a_process_of_its_own_with_nothing_remembered(
         assert (desk.count("say"), server.starts) == (calls + 2, starts + 2)
 
 
+async def test_runs_that_share_a_process_start_it_once_and_anew_after_one_that_failed(open_desk, saying):
+    def say(inputs):
+        if inputs["text"] == "bad":
+            raise ValueError("no")
+        return {"text": inputs["text"]}
+
+    server = ScriptedServer([ScriptedTool("say", say, TEXT)])
+    async with open_desk({"s": server}, effects={"s": {"*": Effect.PURE}}) as desk:
+        skill, runner = await kept(desk, saying, {"text": "good day"})
+        starts: list[int] = []
+        async with runner.sharing() as together:
+            for text in ("one", "two", "bad", "three"):
+                before = server.starts
+                run = await together.run(skill, {"text": text})
+                starts.append(server.starts - before)
+                assert bool(run.faults) is (text == "bad")
+        assert desk.context.connections.isolated_connections == frozenset()
+    assert starts == [1, 0, 0, 1]
+
+
 async def test_a_difference_names_its_place(open_desk, saying):
     answers = iter(["one", "one", "two", "two", "two", "two", "two", "two"])
     server = ScriptedServer([ScriptedTool("say", lambda _: {"text": next(answers)}, TEXT)])

@@ -96,6 +96,7 @@ def test_a_verdict_lists_every_check_in_order_with_its_inputs():
         ("function", "varied_runs", True),
         ("function", "inputs_reach_outputs", True),
         ("function", "no_frozen_literals", True),
+        ("function", "one_reading", True),
         ("safety", "effects", True),
         ("safety", "data_flow", True),
         ("safety", "no_self_call", True),
@@ -108,7 +109,7 @@ def test_a_verdict_lists_every_check_in_order_with_its_inputs():
         {"test": "original", "inputs": {"value": 1, "unit": "m"}, "passed": True, "isolated": False}
     ]
     assert (replay.detail, replay.seconds) == ("1 of 1 replays gave the recorded outputs", 0.25)
-    assert verdict.checks[10].inputs == [{"tool": "units/convert", "effect": "pure", "reset": "none"}]
+    assert verdict.checks[11].inputs == [{"tool": "units/convert", "effect": "pure", "reset": "none"}]
 
 
 @pytest.mark.parametrize(
@@ -349,6 +350,11 @@ def test_what_is_right_only_in_part_or_by_opinion_is_guidance(changes, details):
             {"varied": (varied("value"), varied("value"))},
             {"inputs_reach_outputs": "no successful run on another value of unit"},
             id="one-input-never-varied",
+        ),
+        pytest.param(
+            {"undecided": "the task says 'km', and so does an answer", "explicit_save": True},
+            {"one_reading": "the task says 'km', and so does an answer"},
+            id="another-reading-holds-as-well",
         ),
         pytest.param(
             {"tools": (WRITER,), "replays": (), "varied": ()},

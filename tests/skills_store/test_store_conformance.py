@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from catalog.effects import Effect
 from catalog.era import KnownEra
 from catalog.tools import Annotations, Snapshot, Tool, ToolId
+from skills_store.episodes import Audit, TaskEpisode
 from skills_store.errors import IllegalTransition, SkillInUse, UnknownSkill, VersionConflict
 from skills_store.lifecycle import STATES, StateChange
 from skills_store.skill import (
@@ -537,3 +538,77 @@ def test_both_stores_agree_on_every_history(tmp_path, a_skill):
     run_state_machine_as_test(
         Histories, settings=settings(max_examples=25, stateful_step_count=25, deadline=None)
     )
+
+
+class TestEpisodesAndAudits:
+    def trial(self, at=1.0, **more):
+        named = {"skill": "temperature", "version": 1, "arm": "guided", "share": 0.2}
+        return TaskEpisode("weather in Oslo", "direct", "right", at, 5, 2, 0.25, "bound", **{**named, **more})
+
+    def test_come_back_as_they_were_the_newest_first(self, store, a_skill):
+        store.add_version(a_skill(), expected_head=None)
+        first, second = self.trial(trace="t1"), self.trial(2.0, arm="withheld")
+        planned = TaskEpisode("weather in Rome", "dynamic", "wrong", 3.0)
+        for episode in (first, second, planned):
+            store.record_episode(episode)
+        assert store.episodes(10) == [planned, second, first]
+        assert store.episodes(10, "temperature") == [second, first]
+        assert store.episodes(1) == [planned]
+        assert store.unguided(10, 3.0) == [planned]
+        assert store.unguided(10, 2.9) == []
+
+    def test_are_counted_as_trials_where_a_coin_was_thrown(self, store, a_skill):
+        store.add_version(a_skill(), expected_head=None)
+        store.record_episode(self.trial())
+        store.record_episode(self.trial(arm=None, share=0.0))
+        assert (store.count_trials("temperature", 1), store.count_trials("temperature", 2)) == (1, 0)
+
+    def test_of_no_known_version_are_refused(self, store):
+        with pytest.raises(UnknownSkill):
+            store.record_episode(self.trial())
+        with pytest.raises(UnknownSkill):
+            store.record_audit(Audit("temperature", 1, "audit", True, "", 1.0))
+
+    @pytest.mark.parametrize("passed", [True, False, None])
+    def test_audits_come_back_the_newest_first(self, store, a_skill, passed):
+        store.add_version(a_skill(), expected_head=None)
+        one, two = (
+            Audit("temperature", 1, "audit", passed, "why", 1.0),
+            Audit("temperature", 1, "repair", True, "", 2.0),
+        )
+        store.record_audit(one)
+        store.record_audit(two)
+        assert store.audits("temperature", 5) == [two, one]
+        assert store.audits("temperature", 1) == [two]
+        assert store.audits("other", 5) == []
+
+    def test_go_with_their_skill(self, store, a_skill):
+        store.add_version(a_skill(), expected_head=None)
+        store.record_episode(self.trial())
+        store.record_audit(Audit("temperature", 1, "audit", True, "", 1.0))
+        store.delete("temperature")
+        assert (store.episodes(5), store.audits("temperature", 5)) == ([], [])
+
+    def test_sizes_count_what_is_kept(self, store, a_skill, a_trace):
+        store.add_version(a_skill(), expected_head=None)
+        store.record_episode(self.trial())
+        store.add_trace(a_trace(id="run"))
+        store.add_trace(a_trace(id="call", recording="c"))
+        sizes = store.sizes()
+        assert (sizes.skills, sizes.versions, sizes.traces, sizes.recorded_calls) == (1, 1, 1, 1)
+        assert (sizes.episodes, sizes.audits, sizes.uses) == (1, 0, 0)
+
+    @pytest.mark.parametrize(
+        ("recorded", "left"), [(False, {"new", "kept", "call"}), (True, {"old", "new", "kept"})]
+    )
+    def test_old_traces_are_dropped_but_for_those_that_are_kept(self, store, a_trace, recorded, left):
+        store.add_trace(a_trace(id="old", started_at=1.0))
+        store.add_trace(a_trace(id="kept", started_at=1.0))
+        store.add_trace(a_trace(id="new", started_at=9.0))
+        store.add_trace(a_trace(id="call", started_at=1.0, recording="c"))
+        assert store.drop_traces(5.0, recorded=recorded, keep={"kept"}) == 1
+        assert {trace.id for trace in store.traces(9)} == left
+
+    def test_a_recording_is_kept_by_its_name(self, store, a_trace):
+        store.add_trace(a_trace(id="call", started_at=1.0, recording="c"))
+        assert store.drop_traces(5.0, recorded=True, keep={"c"}) == 0

@@ -31,7 +31,7 @@ class EditRefused(ValueError):  # noqa: N818  (what happened to the edit)
 
 
 class _Edit(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     because: str = ""
     """Readable evidence that chose this edit; not part of its identity."""

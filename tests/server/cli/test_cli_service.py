@@ -17,8 +17,9 @@ from server.cli.ports import BenchRequest
 def leaves(command=app, path=()):
     """Every command that does something, by its words."""
     if isinstance(command, click.Group):
-        for name, inner in command.commands.items():
-            yield from leaves(inner, (*path, name))
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from leaves(command.get_command(context, name), (*path, name))
     else:
         yield path
 

@@ -1,0 +1,48 @@
+"""The stream benchmark: what a bank is worth while tasks come in, and what curation does to a bad skill.
+
+`suppression` is simulated and says so.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+
+from server.bench.run import STREAM_PARTS
+from server.bench.stream_report import StreamBenchReport
+from server.bench.suppression import SuppressionOptions, measure_suppression
+from server.progress import ProgressListener, ignore_progress
+
+__all__ = ["StreamOptions", "quick_stream_options", "run_stream_bench"]
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """How much is measured."""
+
+    quick: bool = False
+    parts: tuple[str, ...] = STREAM_PARTS
+    suppression: SuppressionOptions = field(default_factory=SuppressionOptions)
+    listener: ProgressListener = ignore_progress
+
+
+def quick_stream_options() -> StreamOptions:
+    """Return a size that ends within a minute."""
+    return StreamOptions(quick=True, suppression=SuppressionOptions(streams=100))
+
+
+async def run_stream_bench(options: StreamOptions) -> StreamBenchReport:
+    """Return what was measured."""
+    started = time.perf_counter()
+    curve = None
+    if "suppression" in options.parts:
+        simulated = replace(options.suppression, listener=options.listener)
+        curve = measure_suppression(simulated, time.perf_counter)
+    return StreamBenchReport(
+        quick=options.quick,
+        versions={"python": platform.python_version(), "skillbank": version("skillbank")},
+        suppression=curve,
+        seconds=time.perf_counter() - started,
+    )
