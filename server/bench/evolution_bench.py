@@ -119,7 +119,7 @@ def quick_evolution_options(tape: Tape) -> EvolutionOptions:
         part_plans=0,
         simulated_tasks=1,
         unmodelled_tasks=1,
-        recorded_tasks=4,
+        recorded_tasks=3,
         ablations=False,
         fetch=False,
         quick=True,
