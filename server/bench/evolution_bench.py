@@ -115,10 +115,11 @@ def quick_evolution_options(tape: Tape) -> EvolutionOptions:
     """Return a size that ends within a minute; only servers that are there already take part."""
     return EvolutionOptions(
         tape=tape,
-        budget=Budget(seconds=3.0, calls=100, candidates=60),
+        budget=Budget(seconds=1.5, calls=100, candidates=60),
         part_plans=0,
-        simulated_tasks=2,
-        recorded_tasks=4,
+        simulated_tasks=1,
+        unmodelled_tasks=1,
+        recorded_tasks=3,
         ablations=False,
         fetch=False,
         quick=True,

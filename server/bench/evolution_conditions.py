@@ -112,6 +112,10 @@ async def measure_plan(
         result = await search(plan.workflow, evaluator, allowed, options=options, editor=editor)
     except TimeoutError:
         return base.model_copy(update={"seconds": time.perf_counter() - started, "stopped": "seconds"})
+    except Exception as error:  # a defect of ours is a result of the benchmark, shown in its table
+        return base.model_copy(
+            update={"seconds": time.perf_counter() - started, "crashed": repr(error)[:600]}
+        )
     seconds = time.perf_counter() - started + (editor.replayed_seconds if editor is not None else 0.0)
     outcome = base.model_copy(update={"seconds": seconds, **_told(result)})
     if not outcome.verified:

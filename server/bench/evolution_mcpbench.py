@@ -173,6 +173,8 @@ async def measure_mcp_bench(
     """
     tasks = mcp_bench_tasks(options.folder)
     rows: dict[str, list[McpBenchRow]] = {}
+    allowed = options.budget
+    budget = f"{allowed.seconds:g} s, {allowed.calls}, {allowed.candidates}, seed {options.seed}"
     async with _opened(options, open_bank, notes) as bank:
         snapshot = await bank.context.snapshot()
         if missing := sorted(server.name for server in _SERVERS if server.id not in snapshot.servers):
@@ -191,7 +193,9 @@ async def measure_mcp_bench(
                     ) -> McpBenchRow:
                         return await _row(name, plan, world, bank, search_options, options)
 
-                    row = await options.kept.or_made(MCP_BENCH, f"{name}/{task.id}", McpBenchRow, make)
+                    row = await options.kept.or_made(
+                        MCP_BENCH, f"{name}/{task.id}, {budget}", McpBenchRow, make
+                    )
                     rows.setdefault(name, []).append(row)
                     told = "executed" if row.executed_ok else "not executed"
                     options.listener(Progress("bench", f"MCP-Bench {task.id}: {name}: {told}"))

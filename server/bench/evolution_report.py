@@ -53,6 +53,8 @@ class PlanOutcome(_Model):
     """Of what was done with the plan, on this machine now."""
     stopped: str | None = None
     """Which budget ended it; None: it ended by itself."""
+    crashed: str | None = None
+    """The error a search ended with instead of a result: a defect of ours. None: it gave one."""
     by: str = ""
     """Who made the best candidate."""
     faults: tuple[str, ...] = ()

@@ -129,6 +129,8 @@ def _is_recorded(source: str) -> bool:
 def _kind(outcome: PlanOutcome) -> str:
     if not outcome.readable:
         return "the answer could not be read as a plan"
+    if outcome.crashed:
+        return "a defect of ours"
     return outcome.faults[0].partition(":")[0] if outcome.faults else f"stopped by {outcome.stopped}"
 
 
@@ -139,24 +141,29 @@ def _remarks(report: EvolutionReport) -> Iterator[str]:
         share = ladder.verified / ladder.plans
         met = "met" if share >= _TARGET else "missed"
         yield (
-            f"target, {_TARGET:.0%} of recorded plans verified with no model in the loop: {share:.0%} by the"
-            f" {_LADDER}, {met}".replace("%", " %")
+            f"target, {_TARGET:.0%} of recorded plans verified with no model in the loop:"
+            f" {share:.0%} by the {_LADDER}, {met}".replace("%", " %")
         )
     for one, other in (
         ("population", "greedy"),
         ("population", _LADDER),
         ("ladder, then population", _LADDER),
     ):
-        first, second = rows.get(("all", one)), rows.get(("all", other))
-        if first is not None and second is not None:
-            yield f"{one} against {other}: {_against(first, second)}"
+        for name in ("all", "part"):
+            first, second = rows.get((name, one)), rows.get((name, other))
+            if first is not None and second is not None:
+                yield f"{one} against {other}: {_against(first, second)}"
+                break
+    for (name, condition), row in rows.items():
+        if name == "part" and condition.startswith("population, no "):
+            yield f"{condition.removeprefix('population, ')}: {_against(row, rows[name, 'population'])}"
 
 
 def _against(first: Row, second: Row) -> str:
     if first.verified == second.verified:
         return f"no difference in what is verified ({first.verified} of {first.plans} each)"
-    word = "beats it" if first.verified > second.verified else "does not beat it"
-    return f"{word}, {first.verified} against {second.verified} of {first.plans} verified"
+    word = "more" if first.verified > second.verified else "fewer"
+    return f"{word} verified, {first.verified} against {second.verified} of {first.plans}"
 
 
 def _setting(report: EvolutionReport) -> Iterator[str]:
@@ -180,8 +187,16 @@ def _setting(report: EvolutionReport) -> Iterator[str]:
             f"the simulator's mix, counted in {report.mix.plans} readable recorded plans,"
             f" {report.mix.wrong} of them wrong with {report.mix.mean:.1f} faults each: {shown}"
         )
+    if part := next((group for group in report.groups if group.name == "part"), None):
+        yield (
+            f"a part is {part.rows[0].plans} recorded plans, drawn by a hash: every condition on every plan"
+            " would take more than an hour"
+        )
     budget = ", ".join(f"{amount:g} {name}" for name, amount in report.budget.items())
     yield f"one search: {budget} at most; seed {report.seed}"
+    if crashed := [one for one in report.outcomes if one.crashed]:
+        told = "; ".join(f"{one.condition}, {one.source}/{one.task}: {one.crashed}" for one in crashed[:3])
+        yield f"{len(crashed)} searches ended in a defect of ours and count as not verified: {told}"
     yield from report.notes
     versions = ", ".join(f"{name} {version}" for name, version in sorted(report.versions.items()))
     yield f"{'quick size; ' if report.quick else ''}{report.seconds:.0f} s in all; {versions}"

@@ -146,7 +146,7 @@ def demo(session: Session, *, keep: Path | None, story: str | None) -> int:
 )
 @click.option(
     "--mcp-bench",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
     help="For evolution: a checkout of MCP-Bench's repository; its tasks that need no network run too.",
 )

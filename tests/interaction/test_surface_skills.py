@@ -139,12 +139,12 @@ async def test_a_workflow_is_drawn(in_process: Connect):
         drawn = await read(client, "workflow://double/mermaid")
     assert drawn == snapshot(
         """\
-flowchart TD
-  in_(["value"])
-  n_twice["twice · math/multiply"]
-  out_(["doubled"])
-  in_ --> n_twice
-  n_twice --> out_
+flowchart LR
+  n_twice["twice: math/multiply"]
+  inputs([inputs])
+  outputs([outputs])
+  inputs -- "value" --> n_twice
+  n_twice --> outputs
 """
     )
 

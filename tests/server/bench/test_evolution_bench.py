@@ -230,7 +230,7 @@ def test_the_table_says_what_it_is_and_what_does_not_pay():
         groups=groups_of(OUTCOMES),
     )
     table = render_evolution_report(report)
-    assert "population against greedy: does not beat it, 1 against 2 of 2 verified" in table
+    assert "population against greedy: fewer verified, 1 against 2 of 2" in table
     assert "50 % by the deterministic ladder, missed" in table
     assert "| simulated, mild damage to references | plans |" in table
     assert "| 3 % | 17–24 % |" in table
