@@ -41,7 +41,8 @@ async def bank_on(place: Path, folder: Path) -> AsyncGenerator[Bank]:
     config = folder / "config.json"
     effects = {"excel": {"read_data_from_excel": "read", "read_range": "read", "*": "write"}}
     server = {"command": str(script), "args": ["stdio"], "cwd": str(folder)}
-    own = {"effects": effects, "reset": {"excel": "process+dirs"}, "curation": {"withhold": 0}}
+    # No reset: it writes wherever a path says, which no fresh process takes back.
+    own = {"effects": effects, "curation": {"withhold": 0}}
     config.write_text(json.dumps({"mcpServers": {"excel": server}, "skillbank": own}))
     with anyio.fail_after(240):
         async with open_bank(Settings(config, folder / "store.db")) as bank:
@@ -91,8 +92,8 @@ def copying():
 async def test_skills_are_stale_at_once_say_what_changed_and_hold_again_on_the_old_version(
     environments, tmp_path
 ):
-    books = [str(tmp_path / f"book{n}.xlsx") for n in range(3)]
-    sheets = [{"path": book, "sheet": sheet} for book in books[1:] for sheet in ("Sheet", "Other")]
+    books = [str(tmp_path / f"book{n}.xlsx") for n in range(4)]
+    sheets = [{"path": book, "sheet": sheet} for book in books[1:3] for sheet in ("Sheet", "Other")]
     async with bank_on(environments["excel-old"], tmp_path) as bank:
         for number, book in enumerate(books):
             for tool, more in (
@@ -112,7 +113,7 @@ async def test_skills_are_stale_at_once_say_what_changed_and_hold_again_on_the_o
         )
         assert reads.skill_state == "active", reads.skill_reason
         copies = await bank.repair(
-            copying(), RepairRequest(inputs={"path": books[0]}, save="copies", allow=("excel/*",))
+            copying(), RepairRequest(inputs={"path": books[3]}, save="copies", allow=("excel/*",))
         )
         assert copies.skill == "copies", copies.skill_reason
         await bank.approve("copies") if copies.skill_state == "proposed" else None
