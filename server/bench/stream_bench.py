@@ -31,7 +31,7 @@ class StreamOptions:
 
 
 def quick_stream_options() -> StreamOptions:
-    """Return a size that ends within a minute."""
+    """Return a size that ends within a minute on a machine that is not busy."""
     return StreamOptions(
         quick=True,
         streams=StreamSize(length=12, families=2, planted=1),

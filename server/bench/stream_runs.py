@@ -42,6 +42,7 @@ __all__ = [
     "StreamRun",
     "StreamSize",
     "StreamsReport",
+    "mcnemar",
     "measure_streams",
 ]
 
@@ -192,12 +193,6 @@ async def measure_streams(size: StreamSize, listener: ProgressListener) -> Strea
         listener(Progress("bench", f"stream of {size.length} tasks: {condition}"))
         answers[condition], bank = await _run(stream, _WAYS[condition])
         runs.append(_summary(condition, answers[condition], bank))
-    order = [
-        ("none", "compile only"),
-        ("compile only", "+ reuse"),
-        ("+ reuse", "+ curation"),
-        ("none", "+ curation"),
-    ]
     return StreamsReport(
         seed=size.seed,
         families=size.families,
@@ -363,7 +358,7 @@ async def _until_restricted(stream: Sequence[StreamTask], bank: Bank) -> tuple[i
         head = bank.context.store.head(name) if name is not None else None
         if head is not None and head.state != "active":
             trials = bank.context.store.episodes(999, name)
-            return sum(trial.arm == "guided" for trial in trials), answers
+            return sum(t.arm == "guided" and t.version == head.version for t in trials), answers
     return -1, answers
 
 

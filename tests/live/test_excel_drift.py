@@ -141,6 +141,7 @@ async def test_skills_are_stale_at_once_say_what_changed_and_hold_again_on_the_o
         report = await bank.audit()
         assert bank.context.store.head("reads").state == "active", report.taken
         again = await bank.call_skill("reads", {"path": books[1], "sheet": "Sheet"})
-    steps = {step.skill: step.step for step in report.taken if step.skill == "reads"}
-    assert steps == {"reads": "verified again"}
+        (*_, last) = bank.context.store.changes("reads")
+    assert (last.before, last.after, last.by) == ("stale", "active", "system")
+    assert last.reason == "verified again after a change upstream"
     assert again.outputs == before.outputs
