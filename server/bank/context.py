@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import anyio
+
 from catalog.config import Config, ModelSpec
 from catalog.connections import Connections
 from catalog.effects import EffectTable
@@ -72,6 +74,8 @@ class Context:
     """What runs the code of skills; None: nothing does."""
     afterwards: Afterwards = field(default_factory=Afterwards)
     """What need not be done before an answer is given."""
+    curation: anyio.Lock = field(default_factory=anyio.Lock)
+    """Held while a skill is audited, moved or repaired, so that it is done once in this process."""
     principal: str = "local"
     memoise: bool = True
     """Whether equal answers of free tools stand in for calls; off only to measure what that saves."""

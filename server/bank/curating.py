@@ -70,6 +70,11 @@ async def _curated(name: str, context: Context) -> None:
 
 async def curate_skill(name: str, context: Context) -> list[Taken]:
     """Take the steps that are due for a skill in use, and return them; one against it at most."""
+    async with context.curation:
+        return await _steps(name, context)
+
+
+async def _steps(name: str, context: Context) -> list[Taken]:
     taken: list[Taken] = []
     for _ in range(_MOST_STEPS):
         skill = context.store.head(name)
@@ -77,7 +82,7 @@ async def curate_skill(name: str, context: Context) -> list[Taken]:
             return taken
         if (slow := slowed(skill, context)) and skill.state in ("active", "context_only"):
             _move(skill, "stale", slow, context)
-            return [*taken, Taken(name, skill.version, "stale", slow), *await recover(skill, context)]
+            return [*taken, Taken(name, skill.version, "stale", slow), *await _recovered(skill, context)]
         step = next_step(watch(skill, context))
         if step is None:
             return taken
@@ -166,6 +171,11 @@ async def recover_stale(context: Context) -> list[Taken]:
 
 async def recover(skill: Skill, context: Context) -> list[Taken]:
     """Verify one stale skill again; repair it where it does not pass."""
+    async with context.curation:
+        return await _recovered(skill, context)
+
+
+async def _recovered(skill: Skill, context: Context) -> list[Taken]:
     now = context.store.version(skill.name, skill.version)
     if now is None or now.state != "stale":
         return []

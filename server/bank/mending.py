@@ -46,7 +46,7 @@ from skills_store.workflow.model import Workflow
 __all__ = ["Mended", "mend"]
 
 _MOST_ROUNDS: Final = 3
-BUDGET: Final = Budget(seconds=60, calls=300, candidates=150)
+BUDGET: Final = Budget(seconds=20, calls=200, candidates=120)
 """Of one round."""
 
 

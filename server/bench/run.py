@@ -36,7 +36,7 @@ __all__ = ["BENCHMARKS", "COMPILE_PARTS", "STREAM_PARTS", "run_bench", "write_ta
 BENCHMARKS = ("repair", "catalog", "search", "planning", "compile", "stream", "evolution")
 COMPILE_PARTS = ("accuracy", "tau", "selection", "gate")
 """Parts of the compile benchmark; selection and gate stand on the skills of accuracy."""
-STREAM_PARTS = ("suppression",)
+STREAM_PARTS = ("suppression", "streams")
 """Parts of the stream benchmark."""
 
 

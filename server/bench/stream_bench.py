@@ -1,6 +1,6 @@
 """The stream benchmark: what a bank is worth while tasks come in, and what curation does to a bad skill.
 
-`suppression` is simulated and says so.
+`suppression` is simulated and says so; `streams` runs on real servers, planned without a model.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from importlib.metadata import version
 
 from server.bench.run import STREAM_PARTS
 from server.bench.stream_report import StreamBenchReport
+from server.bench.stream_runs import StreamSize, measure_streams
 from server.bench.suppression import SuppressionOptions, measure_suppression
 from server.progress import ProgressListener, ignore_progress
 
@@ -24,13 +25,18 @@ class StreamOptions:
 
     quick: bool = False
     parts: tuple[str, ...] = STREAM_PARTS
+    streams: StreamSize = field(default_factory=StreamSize)
     suppression: SuppressionOptions = field(default_factory=SuppressionOptions)
     listener: ProgressListener = ignore_progress
 
 
 def quick_stream_options() -> StreamOptions:
-    """Return a size that ends within a minute."""
-    return StreamOptions(quick=True, suppression=SuppressionOptions(streams=100))
+    """Return a size that ends within a minute on a machine that is not busy."""
+    return StreamOptions(
+        quick=True,
+        streams=StreamSize(length=12, families=2, planted=1),
+        suppression=SuppressionOptions(streams=20),
+    )
 
 
 async def run_stream_bench(options: StreamOptions) -> StreamBenchReport:
@@ -40,9 +46,13 @@ async def run_stream_bench(options: StreamOptions) -> StreamBenchReport:
     if "suppression" in options.parts:
         simulated = replace(options.suppression, listener=options.listener)
         curve = measure_suppression(simulated, time.perf_counter)
+    streams = None
+    if "streams" in options.parts:
+        streams = await measure_streams(options.streams, options.listener)
     return StreamBenchReport(
         quick=options.quick,
         versions={"python": platform.python_version(), "skillbank": version("skillbank")},
         suppression=curve,
+        streams=streams,
         seconds=time.perf_counter() - started,
     )
