@@ -28,6 +28,7 @@ _MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "effects": "effects",
         "init": "init",
         "inputs": "inputs",
+        "install": "install",
         "login": "login",
         "logout": "login",
         "model": "models",

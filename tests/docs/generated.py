@@ -29,6 +29,7 @@ from server.cli.answers import (
     AddedServer,
     InitReport,
     InputsReport,
+    InstallReport,
     LoginReport,
     LogoutReport,
     ResetCheckReport,
@@ -39,6 +40,7 @@ from server.demo.report import DemoReport
 from server.execution.options import MAX_FOR_EACH, MAX_SKILL_DEPTH
 from server.models.known import KNOWN_MODELS
 from server.reports import (
+    ApprovalsReport,
     CheckReport,
     DeletedReport,
     DoctorReport,
@@ -83,11 +85,15 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "bench stream": StreamBenchReport,
     "demo": DemoReport,
     "init": InitReport,
+    "install": InstallReport,
     "add": AddedServer,
     "doctor": DoctorReport,
     "model list": ListedModels,
     "model fetch": FetchedModel,
     "model serve": ServingModel,
+    "effects approvals": ApprovalsReport,
+    "effects approve": ApprovalsReport,
+    "effects revoke": ApprovalsReport,
     "effects labels": LabelsReport,
     "effects list": EffectsReport,
     "effects set": EffectsReport,
