@@ -19,7 +19,7 @@ from anyio.abc import TaskGroup
 from pydantic import JsonValue
 
 from catalog.circuit import Dice
-from catalog.config import Config
+from catalog.config import Config, ServerSpec
 from catalog.connection import Connection, EraMemory, Options, Progress
 from catalog.connection_report import ConnectionReport, report_of
 from catalog.effects import EffectTable, Reset
@@ -195,7 +195,7 @@ class Connections:
             with anyio.move_on_after(_SLOT_SECONDS):
                 await connection.ready()
         await connection.ready()
-        del self._begun[name]
+        self._begun.pop(name, None)
         settled.set()
 
     def end_orphans(self) -> None:
@@ -214,6 +214,28 @@ class Connections:
     def connection(self, server: str) -> Connection | None:
         """Return the shared connection of a server, None when it is not offered."""
         return self._shared.get(server)
+
+    def offer(
+        self, spec: ServerSpec, environment: Mapping[str, str], idle_seconds: float | None = None
+    ) -> None:
+        """Offer one more server, which is started when it is needed.
+
+        Raises:
+            ValueError: one of its name is offered.
+        """
+        if spec.name in self._upstreams:
+            raise ValueError(f"a server named {spec.name!r} is offered already")
+        upstream = configured_upstream(spec, environment, idle_seconds)
+        self._upstreams[spec.name] = upstream
+        if not upstream.disabled:
+            self._shared[spec.name] = self._connect(upstream, Reset.NONE)
+
+    def withdraw(self, server: str) -> None:
+        """End a server and offer it no more; calls under way fail."""
+        self._upstreams.pop(server, None)
+        self._begun.pop(server, None)
+        if (connection := self._shared.pop(server, None)) is not None:
+            connection.close()
 
     async def call(
         self,

@@ -22,6 +22,8 @@ from skills_store.workflow.faults import Fault
 
 __all__ = [
     "AnswerReport",
+    "ApprovalReport",
+    "ApprovalsReport",
     "CallTrouble",
     "CandidateRecord",
     "CheckReport",
@@ -79,6 +81,29 @@ class ErrorReport(_Report):
     """`{"error": {"kind", "message", "pointer"?}}`."""
 
     error: ErrorDetail
+
+
+class ApprovalReport(_Report):
+    """One standing consent to calls that are not free."""
+
+    id: str
+    """What revokes it: SERVER/TOOL of the configuration, else the id of a remembered one."""
+    server: str
+    tool: str
+    """A name, or a pattern of the configuration."""
+    arguments: dict[str, JsonValue] | None = None
+    """Patterns that the arguments must fit, None: whatever they are."""
+    source: Literal["configuration", "remembered"]
+    given_at: float | None = None
+    """Unix seconds, None where nobody knows."""
+    holds: bool = True
+    """False where the tool has changed since, so that it is asked about again."""
+
+
+class ApprovalsReport(_Report):
+    """Answer of `effects approvals`, `effects approve` and `effects revoke`."""
+
+    approvals: tuple[ApprovalReport, ...]
 
 
 class CheckReport(_Report):

@@ -14,7 +14,7 @@ import platformdirs
 
 from catalog.config import Config, ModelSpec, load_config, parse_model
 from catalog.errors import ConfigError
-from catalog.secret_store import KeptSecrets, SecretStore
+from catalog.secret_store import FileSecrets, KeptSecrets, SecretStore
 from server.backends.access import KEY_VARIABLES
 
 __all__ = [
@@ -51,6 +51,8 @@ class Settings:
     """Variables that placeholders in the configuration may name and that servers inherit."""
     cache_path: Path = field(default_factory=lambda: platformdirs.user_cache_path("skillbank"))
     """Folder of local models and their runtime."""
+    principal: str | None = None
+    """On whose behalf, None: the operator, whose store this is."""
     runtime_path: Path | None = None
     """The llama-server to use, None: the one that is found."""
 
@@ -75,7 +77,9 @@ class Settings:
 
     def open_secrets(self) -> SecretStore:
         """Return where secrets are kept: the keyring, else a file beside the store ending in `.secrets`."""
-        return KeptSecrets.beside(self.store_path.with_suffix(".secrets"))
+        path = self.store_path.with_suffix(".secrets")
+        # A keyring is the operator's: what belongs to another is only ever in a file of its own.
+        return KeptSecrets.beside(path) if self.principal is None else FileSecrets(path)
 
     def load_config(self) -> Config:
         """Return the configuration; empty where nobody named one and the default is not there.
@@ -98,13 +102,13 @@ def read_settings(
     """
     variables = dict(os.environ if environment is None else environment)
     named = config or _path(variables.get(CONFIG_VARIABLE))
+    kept = (
+        store or _path(variables.get(STORE_VARIABLE)) or platformdirs.user_data_path("skillbank") / "store.db"
+    ).expanduser()
     return Settings(
         config_path=(named or platformdirs.user_config_path("skillbank") / "config.json").expanduser(),
-        store_path=(
-            store
-            or _path(variables.get(STORE_VARIABLE))
-            or platformdirs.user_data_path("skillbank") / "store.db"
-        ).expanduser(),
+        store_path=kept,
+        principal=kept.parent.name if kept.parent.parent.suffix == ".principals" else None,
         config_is_named=named is not None,
         environment=variables,
         cache_path=(

@@ -20,3 +20,5 @@ class SurfaceOptions:
     """Most skills that are listed as tools, None: as configured."""
     bare: frozenset[str] = frozenset()
     """Servers whose tools are listed under their own names where those are free and portable."""
+    admin: bool = False
+    """Whether the tools are listed that change what the bank stands on."""

@@ -38,6 +38,7 @@ async def open_bank(
     progress: ProgressListener = ignore_progress,
     memoise: bool = True,
     publish: int | None = None,
+    offered: Callable[[Config], Config] | None = None,
 ) -> AsyncGenerator[Bank]:
     """Open the bank of some settings; leaving it ends every server it started.
 
@@ -49,6 +50,7 @@ async def open_bank(
         progress: told what is going on.
         memoise: False only to measure what remembering answers saves.
         publish: most skills that clients see as tools, None: as configured.
+        offered: takes out of the configuration what this principal may not use; None: nothing.
 
     Raises:
         ConfigError: the configuration cannot be used.
@@ -60,6 +62,7 @@ async def open_bank(
     )
     config = settings.load_config().keeping(secrets)
     config = config if publish is None else replace(config, publish=publish)
+    config = config if offered is None else offered(config)
     redactor.learn((*secrets_of(config, settings.environment), *settings.model_keys))
     store = open_sqlite_store(settings.store_path)
     finder = Finder(_embedder_of(config, settings), settings.store_path.with_suffix(".vectors"))
@@ -92,9 +95,11 @@ async def open_bank(
                     finder=finder,
                     spill=Spill(settings.store_path.with_suffix(".values")),
                     memoise=memoise,
+                    principal=settings.principal or "local",
                     afterwards=afterwards,
                     sandbox=sandbox,
-                )
+                ),
+                settings.environment,
             )
     finally:
         finder.close()

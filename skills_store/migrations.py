@@ -224,6 +224,50 @@ def _add_curation(database: Database) -> None:
     database.table("audits").create_index(["skill"])
 
 
+def _create_jobs(database: Database) -> None:
+    """Long calls with the journal of what they did, and what others want of whoever runs them."""
+    from sqlite_utils.db import ForeignKey
+
+    text, number, real = str, int, float
+    database.create_table(
+        "jobs",
+        {
+            "seq": number,
+            "id": text,
+            "principal": text,
+            "document": text,
+            "is_ended": number,
+            "owner": text,
+            "lease_until": real,
+            "expires_at": real,
+        },
+        pk="seq",
+        not_null={"id", "principal", "document", "is_ended", "lease_until"},
+    )
+    database.table("jobs").create_index(["id"], unique=True)
+    database.table("jobs").create_index(["principal", "is_ended"])
+    database.create_table(
+        "job_calls",
+        {"job": text, "number": number, "document": text},
+        pk=("job", "number"),
+        not_null={"document"},
+        foreign_keys=[ForeignKey("job_calls", "job", "jobs", "id", on_delete="CASCADE")],
+    )
+    database.create_table(
+        "job_messages",
+        {"id": number, "job": text, "document": text},
+        pk="id",
+        not_null={"job", "document"},
+        foreign_keys=[ForeignKey("job_messages", "job", "jobs", "id", on_delete="CASCADE")],
+    )
+    database.create_table(
+        "approvals",
+        {"principal": text, "id": text, "document": text},
+        pk=("principal", "id"),
+        not_null={"document"},
+    )
+
+
 _STEPS: tuple[Callable[[Database], None], ...] = (
     _create_all,
     _create_eras,
@@ -231,6 +275,7 @@ _STEPS: tuple[Callable[[Database], None], ...] = (
     _add_recordings,
     _add_control,
     _add_curation,
+    _create_jobs,
 )
 
 SCHEMA_VERSION = len(_STEPS)

@@ -21,7 +21,9 @@ from skills_store.episodes import EPISODES_KEPT, Audit, StoreSizes, TaskEpisode
 from skills_store.errors import UnknownSkill, VersionConflict
 from skills_store.lifecycle import Actor, StateChange, check_entry, check_pinned, check_transition
 from skills_store.skill import Skill, SkillState
+from skills_store.sqlite_approvals import SqliteApprovals
 from skills_store.sqlite_file import SqliteFile, open_sqlite_file
+from skills_store.sqlite_jobs import SqliteJobs
 from skills_store.store import TRACES_KEPT, check_next_version, check_not_called, check_pin, feedback_of
 from skills_store.trace import RecordingSummary, Trace
 from skills_store.utility import Use, UseCounts
@@ -395,6 +397,12 @@ class SqliteStore:
         with self._file.read() as connection:
             rows = connection.execute("SELECT server, era, launch FROM eras").fetchall()
         return {server: KnownEra(cast("Era", era), launch) for server, era, launch in rows}
+
+    def jobs(self, principal: str) -> SqliteJobs:
+        return SqliteJobs(self._file, principal)
+
+    def approvals(self, principal: str) -> SqliteApprovals:
+        return SqliteApprovals(self._file, principal)
 
     def close(self) -> None:
         self._file.close()

@@ -13,8 +13,10 @@ from typing import Protocol
 
 from catalog.era import KnownEra
 from catalog.tools import Snapshot, Tool, ToolId
+from skills_store.approvals import ApprovalStore, MemoryApprovals
 from skills_store.episodes import EPISODES_KEPT, Audit, StoreSizes, TaskEpisode
 from skills_store.errors import IllegalTransition, SkillInUse, UnknownSkill, VersionConflict
+from skills_store.jobs import JobStore, MemoryJobs
 from skills_store.lifecycle import Actor, StateChange, check_entry, check_pinned, check_transition
 from skills_store.skill import Skill, SkillState
 from skills_store.trace import RecordingSummary, Trace, Verification
@@ -277,6 +279,14 @@ class Store(Protocol):
         """Return the era last saved of every server, by its name."""
         ...
 
+    def jobs(self, principal: str) -> JobStore:
+        """Return the jobs of one principal."""
+        ...
+
+    def approvals(self, principal: str) -> ApprovalStore:
+        """Return the remembered approvals of one principal."""
+        ...
+
     def close(self) -> None:
         """Let go of the store. Closing twice is allowed; anything else then raises RuntimeError."""
         ...
@@ -357,6 +367,8 @@ class MemoryStore:
         self._tools: dict[str, tuple[Tool, ...]] = {}
         self._contracts: dict[ToolId, str] = {}
         self._eras: dict[str, KnownEra] = {}
+        self._jobs: defaultdict[str, MemoryJobs] = defaultdict(MemoryJobs)
+        self._approvals: defaultdict[str, MemoryApprovals] = defaultdict(MemoryApprovals)
 
     def add_version(self, skill: Skill, *, expected_head: int | None, if_new: bool = False) -> None:
         by = check_entry(skill)
@@ -598,6 +610,14 @@ class MemoryStore:
     def eras(self) -> dict[str, KnownEra]:
         with self._open():
             return dict(self._eras)
+
+    def jobs(self, principal: str) -> MemoryJobs:
+        with self._open():
+            return self._jobs[principal]
+
+    def approvals(self, principal: str) -> MemoryApprovals:
+        with self._open():
+            return self._approvals[principal]
 
     def close(self) -> None:
         self._closed = True

@@ -10,6 +10,7 @@ from catalog.config.edit import (
     with_reset_check,
     with_server,
     without_profile,
+    without_server,
 )
 from catalog.config.files import load_config, save_config
 from catalog.config.formats import name_problem, parse_config, parse_inputs, parse_profile, parse_servers
@@ -25,7 +26,7 @@ from catalog.config.model import (
     expand,
 )
 from catalog.config.models import MODEL_FORMS, ModelSpec, Role, parse_model
-from catalog.config.secrets import secrets_of
+from catalog.config.secrets import carries_credentials, secrets_of
 
 __all__ = [
     "MODEL_FORMS",
@@ -41,6 +42,7 @@ __all__ = [
     "Role",
     "ServerSpec",
     "Transport",
+    "carries_credentials",
     "expand",
     "load_config",
     "name_problem",
@@ -59,4 +61,5 @@ __all__ = [
     "with_reset_check",
     "with_server",
     "without_profile",
+    "without_server",
 ]

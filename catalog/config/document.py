@@ -10,6 +10,7 @@ import json
 import re
 import tomllib
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from json.decoder import scanstring  # pyright: ignore[reportUnknownVariableType, reportAttributeAccessIssue]
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, cast
 from catalog.canonical import JsonValue
 from catalog.errors import ConfigError
 
-__all__ = ["ConfigDocument", "KeyPath", "parse_document", "read_document"]
+__all__ = ["ConfigDocument", "KeyPath", "json_spans", "parse_document", "read_document"]
 
 KeyPath = tuple[str | int, ...]
 
@@ -122,6 +123,16 @@ def _without_comments(text: str) -> str:
     return _TRAILING_COMMA.sub(blank, _COMMENT.sub(blank, text))
 
 
+def json_spans(text: str) -> dict[KeyPath, tuple[int, int]]:
+    """Return where each value of a valid JSON text, comments allowed, starts and ends; the whole is ().
+
+    Of a key that stands twice the last value counts.
+    """
+    spans: dict[KeyPath, tuple[int, int]] = {}
+    _walk(_without_comments(text), lambda place, at: None, spans.__setitem__)  # noqa: ARG005
+    return spans
+
+
 def json_lines(text: str) -> dict[KeyPath, list[int]]:
     """Return the 1-based lines on which each key and item of a valid JSON text starts.
 
@@ -133,10 +144,26 @@ def json_lines(text: str) -> dict[KeyPath, list[int]]:
     def note(place: KeyPath, at: int) -> None:
         lines.setdefault(place, []).append(bisect_left(breaks, at) + 1)
 
+    _walk(text, note, lambda place, span: None)  # noqa: ARG005
+    return lines
+
+
+def _walk(
+    text: str,
+    note: Callable[[KeyPath, int], None],
+    span: Callable[[KeyPath, tuple[int, int]], None],
+) -> None:
+    """Go through a valid JSON text: note where each key and item starts, and where each value is."""
+
     def skip(at: int) -> int:
         return _SPACE.match(text, at).end()  # pyright: ignore[reportOptionalMemberAccess]
 
     def value(at: int, place: KeyPath) -> int:
+        end = inner(at, place)
+        span(place, (at, end))
+        return end
+
+    def inner(at: int, place: KeyPath) -> int:
         match text[at]:
             case "{":
                 return members(skip(at + 1), place)
@@ -165,7 +192,6 @@ def json_lines(text: str) -> dict[KeyPath, list[int]]:
         return at + 1
 
     value(skip(0), ())
-    return lines
 
 
 def _toml_lines(text: str) -> dict[KeyPath, list[int]]:

@@ -19,6 +19,7 @@ __all__ = [
     "with_reset_check",
     "with_server",
     "without_profile",
+    "without_server",
 ]
 
 Document = Mapping[str, JsonValue]
@@ -29,6 +30,15 @@ def with_server(document: Document, name: str, entry: Mapping[str, JsonValue]) -
     changed = copy.deepcopy(dict(document))
     key = next((key for key in SERVER_KEYS if key in changed), SERVER_KEYS[0])
     _table(changed, key)[name] = dict(entry)
+    return changed
+
+
+def without_server(document: Document, name: str) -> dict[str, JsonValue]:
+    """Return the document without a server, under whichever key it stands."""
+    changed = copy.deepcopy(dict(document))
+    for key in SERVER_KEYS:
+        if isinstance(table := changed.get(key), dict):
+            table.pop(name, None)
     return changed
 
 

@@ -188,6 +188,7 @@ class _Own(BaseModel):
     flows: dict[_ToolName, tuple[_ToolName, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
     learning: JsonValue = "auto"
     models: dict[str, StrictStr] = Field(default_factory=dict[str, str])
+    principals: dict[str, tuple[StrictStr, ...]] = Field(default_factory=dict[str, tuple[str, ...]])
     idle_seconds: _Wait = IDLE_SECONDS
     curation: _Curation = _Curation()
     forward: dict[str, frozenset[Forwarded]] = Field(default_factory=dict[str, frozenset[Forwarded]])
@@ -215,6 +216,7 @@ def parse_config(document: ConfigDocument) -> Config:
         models=_models(document, own.models),
         idle_seconds=own.idle_seconds,
         curation=own.curation.to_spec(),
+        principals=own.principals,
         inputs=parse_inputs(document),
         forward=own.forward,
         publish=own.publish,

@@ -50,6 +50,7 @@ OWN_KEYS = (
     "flows",
     "learning",
     "models",
+    "principals",
     "idle_seconds",
     "curation",
     "forward",
@@ -187,6 +188,8 @@ class Config:
     """By server: what it may ask or tell the client behind a call; nothing where it is not named."""
     publish: int | None = None
     """Most skills that clients see as tools, None: the default."""
+    principals: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """By subject, or `*`: patterns of the servers that a principal over HTTP may use."""
     path: Path | None = None
     """None when the configuration came from no file."""
     document: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,14 +24,17 @@ from catalog.result import CallOutcome
 from catalog.tools import Tool, ToolId
 from server.audit_report import AuditReport
 from server.backends.sampling import Sampler
-from server.bank import relaying
+from server.bank import approving, relaying
+from server.bank.administering import Administration
 from server.bank.context import Context
 from server.bank.drift import follow_drift
 from server.bank.publishing import PublishedSkill, published_skills, refresh_published
 from server.bank.traces import report_outcome
-from server.execution.consent import Consent
+from server.execution.consent import Consent, ConsentQuestion
+from server.execution.journal import Journal
 from server.progress import ProgressListener
 from server.reports import (
+    ApprovalsReport,
     CheckReport,
     DeletedReport,
     DoctorReport,
@@ -55,6 +59,7 @@ from server.reports import (
 from server.requests import RepairRequest, SaveCodeRequest, SaveRequest, SolveRequest
 from server.verification import Checks
 from skills_store.errors import StoreError
+from skills_store.jobs import JobStore
 from skills_store.skill import Skill
 from skills_store.trace import Trace
 
@@ -76,8 +81,9 @@ class Bank:
     to is a report, never an error.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, environment: Mapping[str, str] | None = None) -> None:
         self.context = context
+        self.admin = Administration(lambda: self.context, self._take, environment or {})
         context.notes.followers.append(partial(follow_drift, context=context))
         context.notes.followers.append(self._recover_beside)
         context.connections.on_change(self._tools_changed)
@@ -87,6 +93,9 @@ class Bank:
         from server.bank.curating import recover_beside
 
         recover_beside(drift, self.context)
+
+    def _take(self, context: Context) -> None:
+        self.context = context
 
     async def _tools_changed(self, server: str) -> None:
         """Look at a server's new tools while it is connected, not only when they are next called."""
@@ -213,6 +222,25 @@ class Bank:
         from server.bank.exploring import explore_server
 
         return await explore_server(exploration, self.context)
+
+    @property
+    def jobs(self) -> JobStore:
+        """The long calls of this principal."""
+        return self.context.store.jobs(self.context.principal)
+
+    def journaled(self, journal: Journal) -> Bank:
+        """Return this bank doing the work of one job: its upstream calls are written into the journal."""
+        bank = copy(self)
+        bank.context = replace(self.context, journal=journal)
+        return bank
+
+    def redacted(self, value: JsonValue) -> JsonValue:
+        """Return a value with secrets taken out, fit to be stored."""
+        return self.context.redact(value)
+
+    def remember_approval(self, question: ConsentQuestion, exact: bool) -> None:
+        """Keep a person's word that a tool may run, of these arguments alone where `exact`."""
+        approving.remember(question, self.context, exact=exact)
 
     def published(self) -> list[PublishedSkill]:
         """Return the published skills ordered by tool name."""
@@ -525,6 +553,20 @@ class Bank:
     async def list_labels(self) -> LabelsReport:
         """Return what every known tool does with information, and which flows are granted."""
         return relaying.list_labels(self.context)
+
+    async def list_approvals(self) -> ApprovalsReport:
+        """Return every standing consent: the configuration's and those people gave."""
+        return approving.list_approvals(self.context)
+
+    async def approve_calls(self, tool: ToolId, arguments: Mapping[str, JsonValue] | None) -> ApprovalsReport:
+        """Let a tool that is not free run without asking, where its arguments fit the patterns."""
+        approving.approve(tool, arguments, self.context)
+        return approving.list_approvals(self.context)
+
+    async def revoke_approval(self, approval_id: str) -> ApprovalsReport:
+        """Forget a remembered approval. Raises NotDecided: there is none of this id."""
+        approving.revoke(approval_id, self.context)
+        return approving.list_approvals(self.context)
 
     async def recheck_effects(self, server: str, pattern: str) -> tuple[str, ...]:
         """Take the tools of a server that fit a pattern as looked at now; return those that had changed."""

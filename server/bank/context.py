@@ -16,7 +16,7 @@ from catalog.connections import Connections
 from catalog.effects import EffectTable
 from catalog.era import Era
 from catalog.search import EntryKind, Scope, ToolIndex
-from catalog.tools import Snapshot, Tool
+from catalog.tools import Snapshot, Tool, ToolId
 from server.backends.roles import Models, no_models
 from server.backends.sampling import Sampler
 from server.bank.afterwards import Afterwards
@@ -24,13 +24,15 @@ from server.bank.finding import Finder, Findings
 from server.bank.noticing import ToolNotes
 from server.bank.patience import FOR_ALL, Patience
 from server.eras import known_eras, save_eras
-from server.execution.consent import Consent
+from server.execution.consent import Consent, Remembered
 from server.execution.episode import Episode
+from server.execution.journal import Journal
 from server.execution.options import RunOptions
 from server.execution.recording import Recorder
 from server.execution.spill import Redact, Spill
 from server.progress import Progress, ProgressListener
 from server.sandbox.sandbox import Sandbox
+from server.telemetry import span
 from skills_store.skill import Skill, SkillState
 from skills_store.store import Store
 from skills_store.workflow.model import Workflow
@@ -80,6 +82,8 @@ class Context:
     memoise: bool = True
     """Whether equal answers of free tools stand in for calls; off only to measure what that saves."""
     _seen: _Seen = field(default_factory=_Seen)
+    journal: Journal | None = None
+    """Of the job that the calls are made for, None outside of one."""
     notes: ToolNotes = field(default_factory=ToolNotes)
     """What was noticed about tools: their changes, and who is told of them."""
 
@@ -160,7 +164,11 @@ class Context:
     async def find(self, query: str, limit: int, kind: EntryKind, scope: Scope) -> Findings:
         """Search the one index over known tools and findable skills."""
         tools, skills = tuple(self.known()), self.findable_skills()
-        return await self.finder.find(query, limit, tools, skills, kind, scope)
+        described = {"gen_ai.memory.store.id": "skillbank", "skillbank.kind": kind}
+        with span(f"search_memory {kind}", "search_memory", described) as current:
+            findings = await self.finder.find(query, limit, tools, skills, kind, scope)
+            current.set_attribute("gen_ai.memory.record.count", len(findings.found.hits))
+            return findings
 
     def episode(self, snapshot: Snapshot, effects: EffectTable | None = None) -> Episode:
         """Return a new episode over the shared connections."""
@@ -168,10 +176,18 @@ class Context:
             self.connections,
             effects or self.effects,
             snapshot,
-            self.consent,
+            self._remembering(snapshot),
             self.principal,
             memoise=self.memoise,
+            journal=self.journal,
         )
+
+    def _remembering(self, snapshot: Snapshot) -> Consent:
+        def contract_hash(tool: ToolId) -> str:
+            known = snapshot.get(tool)
+            return "" if known is None else known.contract_hash
+
+        return Remembered(self.consent, self.store.approvals(self.principal).approvals, contract_hash)
 
     def options(
         self, task: str | None = None, route: str | None = None, reasons: tuple[str, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
 
 from pydantic import JsonValue
 
@@ -19,7 +20,10 @@ from catalog.tools import Tool, ToolId
 from server.bank.context import Context
 from server.bank.patience import FOR_A_FIRST_LOOK, FOR_A_LOOK
 from server.bank.traces import keep_call
+from server.execution.calls import CallRequest
+from server.execution.journal import journaled
 from server.reports import EffectsReport, LabelsReport, ToolEffect, ToolHit, ToolLabels, ToolsReport
+from server.telemetry import span
 
 __all__ = [
     "TRACE_META_KEY",
@@ -93,7 +97,19 @@ async def call_tool(
     A client's own call always runs: its approval governs (`CONTRACTS`, Effects). Of an answer over a
     megabyte the outcome holds what the trace does: digest, size and preview.
     """
-    outcome = await context.connections.call(tool, dict(arguments), progress=progress, attendant=attendant)
+    request = CallRequest("call", None, tool, dict(arguments))
+    call = partial(context.connections.call, tool, request.arguments, progress=progress)
+    make = partial(call, attendant=attendant)
+    effect = context.effects.effect(tool)
+    described = {
+        "gen_ai.tool.name": tool.tool,
+        "skillbank.server": tool.server,
+        "skillbank.effect": effect.value,
+    }
+    with span(f"execute_tool {tool.server}.{tool.tool}", "execute_tool", described) as current:
+        outcome = await journaled(context.journal, request, effect, make)
+        if isinstance(outcome, CallFailure):
+            current.set_attribute("error.type", outcome.kind.value)
     context.keep_seen([tool.server])
     kept = await keep_call(tool, dict(arguments), outcome, context, recording)
     meta = {**outcome.meta, TRACE_META_KEY: kept.trace_id}

@@ -15,12 +15,14 @@ from server.execution.environment import with_defaults
 from server.execution.episode import Episode
 from server.execution.run import execute_workflow
 from server.reports import CheckReport, RunReport
+from server.telemetry import record_evaluation, span
 from server.verification import Checks, verify
 from skills_store.errors import MalformedWorkflow
 from skills_store.skill import Signature
 from skills_store.trace import Trace
 from skills_store.workflow.check import check_inputs, check_workflow
 from skills_store.workflow.faults import Fault, ServerUnavailableFault, UnknownTool
+from skills_store.workflow.hashing import content_hash
 from skills_store.workflow.model import Workflow, json_pointer, parse_workflow
 
 __all__ = [
@@ -162,15 +164,22 @@ class Executed:
 
 async def execute(planned: Planned, episode: Episode, snapshot: Snapshot, context: Context) -> Executed:
     """Run a workflow as one candidate of an episode, verify it and keep its trace."""
+    workflow, hashed = planned.workflow, content_hash(planned.workflow)
+    described = {"gen_ai.workflow.name": workflow.name, "skillbank.action_hash": hashed}
     async with episode.candidate(planned.activity) as caller:
-        run = await execute_workflow(
-            planned.workflow,
-            dict(planned.inputs),
-            caller,
-            snapshot=snapshot,
-            options=context.options(planned.task, planned.route, planned.route_reasons),
-        )
-    verdict = verify(run, planned.workflow, with_defaults(planned.workflow, planned.inputs), planned.checks)
+        with span(f"invoke_workflow {workflow.name}", "invoke_workflow", described) as current:
+            current.set_attribute("skillbank.route", planned.route or "")
+            run = await execute_workflow(
+                workflow,
+                dict(planned.inputs),
+                caller,
+                snapshot=snapshot,
+                options=context.options(planned.task, planned.route, planned.route_reasons),
+            )
+            verdict = verify(run, workflow, with_defaults(workflow, planned.inputs), planned.checks)
+            current.set_attribute("skillbank.status", verdict.status)
+            for said in verdict.verifications:
+                record_evaluation(said.by, passed=said.passed)
     trace = judged_trace(run.trace, planned.workflow, verdict, context)
     context.store.add_trace(trace)
     return Executed(trace, await shown_outputs(run.result, context))

@@ -35,6 +35,7 @@ from server.planning.view import World
 from server.planning.wanted import wanted_outputs
 from server.reports import RepairReport, Route
 from server.requests import SolveRequest
+from server.telemetry import span
 from skills_store.workflow.faults import Malformed
 from skills_store.workflow.hashing import content_hash
 from skills_store.workflow.model import Workflow
@@ -77,7 +78,9 @@ async def solve_task(
     effects = allowing(context.effects, request.allow)
     world = World(task, request.inputs, snapshot, effects, context.tool_index(), context.config.labels)
     wanted = wanted_outputs(request.checks)
-    plans = plan_deterministically(world, wanted)
+    with span("plan deterministic", "plan") as current:
+        plans = plan_deterministically(world, wanted)
+        current.set_attribute("skillbank.plans", len(plans))
     seed = None if planner.backend is not None else _seed_plan(seeds, world, wanted)
     drawn = before.left_out
     if drawn is None and not spent and seeds.seeds and (planner.backend is not None or seed is not None):

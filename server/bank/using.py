@@ -15,6 +15,7 @@ from server.bank.errors import SkillNotCallable
 from server.bank.recalling import recall
 from server.bank.running import Planned, connected_faults, execute, run_report, servers_of
 from server.reports import RunReport, SkillReport, SkillsReport
+from server.telemetry import span
 from skills_store.errors import UnknownSkill
 from skills_store.skill import Skill, SkillState
 from skills_store.utility import Use
@@ -77,7 +78,11 @@ async def call_skill(
     activity = Activity.CLIENT_CALL if skill.state == "active" else Activity.FIRST_RUN
     episode = context.episode(snapshot)
     episode.set_plan(skill.workflow, context.skill_workflow)
-    executed = await execute(Planned(skill.workflow, inputs, activity=activity), episode, snapshot, context)
+    described = {"skillbank.skill.id": skill.name, "skillbank.skill.version": skill.version}
+    with span(f"invoke_workflow {skill.name}@{skill.version}", "invoke_workflow", described) as current:
+        current.set_attribute("skillbank.skill.state", skill.state)
+        planned = Planned(skill.workflow, inputs, activity=activity)
+        executed = await execute(planned, episode, snapshot, context)
     report = run_report(executed, episode)
     _count(skill, report, context)
     return report

@@ -14,6 +14,7 @@ __all__ = [
     "InitReport",
     "InputReport",
     "InputsReport",
+    "InstallReport",
     "LoginReport",
     "LogoutReport",
     "PlannedImport",
@@ -37,6 +38,20 @@ class AddedServer(BaseModel):
     written: bool
     """Whether the server is in the configuration."""
     problems: tuple[str, ...] = ()
+
+
+class InstallReport(BaseModel):
+    """Answer of `install`: what becomes of a client's file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    client: str
+    file: str
+    diff: str
+    """The change; empty where the file has it already."""
+    written: bool
+    kept: str | None = None
+    """Where the file as it was is kept, None where there was none or nothing was written."""
 
 
 class PlannedImport(BaseModel):

@@ -31,6 +31,7 @@ _MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "explore": "exploring",
         "init": "init",
         "inputs": "inputs",
+        "install": "install",
         "login": "login",
         "logout": "login",
         "model": "models",

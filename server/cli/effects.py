@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 import click
+from pydantic import JsonValue
 
 from catalog.config import (
     Config,
@@ -23,7 +24,8 @@ from catalog.errors import ServerUnavailable
 from catalog.tools import ToolId
 from server.cli.answers import ResetCheckReport
 from server.cli.errors import NeedsApproval
-from server.cli.options import JSON_OBJECT, session_command
+from server.cli.options import JSON_OBJECT, TOOL_PATTERN, session_command
+from server.cli.render_approvals import render_approvals
 from server.cli.render_servers import render_effects, render_labels, render_reset_check, render_trial
 from server.cli.session import Session
 from server.reports import EffectsReport, ToolEffect
@@ -139,6 +141,64 @@ def _doubt_unknown(session: Session, server: str, pattern: str) -> None:
     if known and not any(fnmatchcase(tool, pattern) for tool in known):
         near = ", ".join(get_close_matches(pattern, known, n=3)) or "see `skillbank effects list`"
         session.say(f"{server} listed no tool {pattern!r} when it was last asked; near: {near}. It is kept.")
+
+
+@effects.command("approvals")
+@session_command
+def list_approvals(session: Session) -> int:
+    """List every standing consent to calls that are not free, and what revokes it.
+
+    Those of the configuration ('allow', by 'effects set --allow'), and those that were remembered when
+    somebody answered "always" over MCP or said 'effects approve'.
+    """
+    session.show(session.with_bank(lambda bank: bank.list_approvals()), render_approvals)
+    return 0
+
+
+@effects.command("approve")
+@click.argument("target", metavar="SERVER/TOOL", type=TOOL_PATTERN)
+@click.option(
+    "--arguments",
+    type=JSON_OBJECT,
+    metavar="JSON|@FILE",
+    help="What the arguments must be, texts as patterns such as 'notes_*'; a call with others is asked "
+    "about. Default: whatever they are.",
+)
+@session_command
+def approve_calls(session: Session, *, target: str, arguments: dict[str, JsonValue] | None) -> int:
+    """Let one tool that is not free run once per command without asking, until it changes.
+
+    \b
+    Examples:
+      skillbank effects approve mail/send
+      skillbank effects approve tables/insert_row --arguments '{"table": "notes_*", "row": "*"}'
+    """
+    server, _, tool = target.partition("/")
+    _config_with(session, server)
+    report = session.with_bank(lambda bank: bank.approve_calls(ToolId(server, tool), arguments))
+    session.show(report, render_approvals)
+    return 0
+
+
+@effects.command("revoke")
+@click.argument("approval", metavar="ID|SERVER/TOOL")
+@session_command
+def revoke_approval(session: Session, *, approval: str) -> int:
+    """Take back a standing consent, named as 'effects approvals' lists it."""
+    server, slash, pattern = approval.partition("/")
+    if slash:
+        config = _config_with(session, server)
+        if pattern not in config.effects.allow.get(server, ()):
+            raise click.UsageError(
+                f"the configuration does not allow {approval}: see skillbank effects approvals"
+            )
+        document = with_allow(config.document, server, pattern, allowed=False)
+        save_config(document, session.settings.config_path)
+        report = session.with_bank(lambda bank: bank.list_approvals())
+    else:
+        report = session.with_bank(lambda bank: bank.revoke_approval(approval))
+    session.show(report, render_approvals)
+    return 0
 
 
 class _ToolCall(click.ParamType[TrialCall]):

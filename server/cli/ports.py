@@ -13,16 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-import click
 from pydantic import JsonValue
 
 from catalog.config import ServerSpec
+from catalog.tools import ToolId
 from server.audit_report import AuditReport
 from server.cli.loading import loading
 from server.models.known import KNOWN_MODELS, KnownModel
 from server.onboarding import Probed, probe_servers, remember_tools, try_reset_of
-from server.progress import ProgressListener, ignore_progress
+from server.progress import ProgressListener
 from server.reports import (
+    ApprovalsReport,
     CheckReport,
     DeletedReport,
     DoctorReport,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from server.reset_trial import ResetTrial, TrialVerdict
     from server.verification import Checks
 
-__all__ = ["BankPort", "BenchRequest", "OpenBank", "Wiring", "product_wiring"]
+__all__ = ["BankPort", "BenchRequest", "OpenBank", "ServeRequest", "Wiring", "product_wiring"]
 
 
 class BankPort(Protocol):
@@ -200,6 +201,18 @@ class BankPort(Protocol):
         """Return what every known tool does with information, and which flows are granted."""
         ...
 
+    async def list_approvals(self) -> ApprovalsReport:
+        """Return every standing consent: the configuration's and those people gave."""
+        ...
+
+    async def approve_calls(self, tool: ToolId, arguments: Mapping[str, JsonValue] | None) -> ApprovalsReport:
+        """Let a tool that is not free run without asking, where its arguments fit the patterns."""
+        ...
+
+    async def revoke_approval(self, approval_id: str) -> ApprovalsReport:
+        """Forget a remembered approval. Raises NotDecided: there is none of this id."""
+        ...
+
     async def recheck_effects(self, server: str, pattern: str) -> tuple[str, ...]:
         """Take the tools of a server that fit a pattern as looked at; return those that had changed."""
         ...
@@ -211,6 +224,26 @@ class OpenBank(Protocol):
     def __call__(
         self, settings: Settings, *, consent: Consent, progress: ProgressListener
     ) -> AbstractAsyncContextManager[BankPort]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServeRequest:
+    """How the bank is offered."""
+
+    address: tuple[str, int] | None = None
+    """Where over HTTP, None: over stdio."""
+    needs_token: bool = True
+    """Whether a token is asked for over HTTP."""
+    issuer: str | None = None
+    """Authorization server whose tokens are taken, None: this machine's own token."""
+    resource: str | None = None
+    """Public address, the audience of those tokens; None: that of `address`."""
+    telemetry: Path | None = None
+    """File that spans are added to, None: none."""
+    content: bool = False
+    """Whether spans hold arguments and results."""
+    options: SurfaceOptions = SurfaceOptions()  # noqa: RUF009  (frozen)
+    """What is listed beside the skills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +289,8 @@ class Wiring:
     """Try a reset mode of a server, which the trial describes, in fresh processes."""
     consent: Callable[[bool], Consent]
     """Who is asked about calls that are not free, given whether a person is at a terminal."""
-    serve: Callable[[Settings, tuple[str, int] | None, SurfaceOptions], Awaitable[None]]
-    """Offer the bank to MCP clients until they are gone: over HTTP at an address, or over stdio."""
+    serve: Callable[[Settings, ServeRequest], Awaitable[None]]
+    """Offer the bank to MCP clients until they are gone."""
     run_demo: Callable[[bool, Path | None, str | None], Awaitable[int]]
     """Given whether to print JSON, a folder to keep everything in, and the one story to tell.
 
@@ -300,26 +333,11 @@ def _consent(interactive: bool) -> Consent:
     return TerminalConsent() if interactive else NoConsent()
 
 
-async def _serve(settings: Settings, address: tuple[str, int] | None, options: SurfaceOptions) -> None:
+async def _serve(settings: Settings, request: ServeRequest) -> None:
     with loading():
-        from server.execution.consent import NoConsent
-        from server.surface import AddressUnusable, serve_http, serve_stdio
-        from server.wiring import open_bank
+        from server.serve import serve
 
-    opened = open_bank(settings, consent=NoConsent(), progress=ignore_progress, publish=options.publish)
-    async with opened as bank:
-        bank.refresh_published()
-        if address is None:
-            await serve_stdio(bank, options)
-        else:
-            try:
-                await serve_http(bank, *address, ready=_say_where, options=options)
-            except AddressUnusable as error:
-                raise click.UsageError(str(error)) from error
-
-
-def _say_where(url: str) -> None:
-    click.echo(f"serving at {url}", err=True)
+    await serve(settings, request)
 
 
 async def _run_demo(as_json: bool, keep: Path | None, story: str | None) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
 from server.bench.run import COMPILE_PARTS, STREAM_PARTS
 from server.cli.options import EXISTING, session_command
-from server.cli.ports import BenchRequest
+from server.cli.ports import BenchRequest, ServeRequest
 from server.cli.session import Session
 from server.surface_options import SurfaceOptions, ToolSchemas
 
@@ -55,6 +56,25 @@ class _Address(click.ParamType[tuple[str, int]]):
     metavar="SERVER",
     help="List this server's tools under their own names where those are free. Can be given several times.",
 )
+@click.option("--no-token", is_flag=True, help="Ask for no token over HTTP; only on this machine.")
+@click.option(
+    "--issuer",
+    metavar="URL",
+    help="Take tokens of this OAuth authorization server instead; each subject has a bank of its own.",
+)
+@click.option(
+    "--resource", metavar="URL", help="Public address that those tokens are for. Default: that of --http."
+)
+@click.option(
+    "--admin", is_flag=True, help="Also offer tools that add and remove servers and decide on skills."
+)
+@click.option(
+    "--telemetry",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Add a line of JSON for each span there. OTEL_EXPORTER_OTLP_ENDPOINT sends them too (extra otel).",
+)
+@click.option("--telemetry-content", is_flag=True, help="Spans hold arguments and results too.")
 @session_command
 def serve(
     session: Session,
@@ -63,6 +83,12 @@ def serve(
     publish: int | None,
     publish_tools: ToolSchemas | None,
     bare: tuple[str, ...],
+    no_token: bool,
+    issuer: str | None,
+    resource: str | None,
+    admin: bool,
+    telemetry: Path | None,
+    telemetry_content: bool,
 ) -> int:
     """Offer the bank as an MCP server, over stdio unless --http says where.
 
@@ -70,6 +96,7 @@ def serve(
     Examples:
       skillbank serve
       skillbank serve --http 127.0.0.1:8765
+      skillbank serve --http 127.0.0.1:8765 --issuer https://login.example.org
       skillbank serve --publish 40
       skillbank serve --publish-tools --bare github
     In an MCP client's configuration:
@@ -80,10 +107,36 @@ def serve(
         raise click.BadParameter(f"no server {unknown[0]!r} is configured", param_hint="--bare")
     if bare and publish_tools is None:
         raise click.UsageError("--bare names servers whose tools are listed: it needs --publish-tools")
+    if address is None and (no_token or issuer is not None):
+        raise click.UsageError("--no-token and --issuer go with --http")
+    if resource is not None and issuer is None:
+        raise click.UsageError("--resource goes with --issuer")
+    if no_token and issuer is not None:
+        raise click.UsageError("give --no-token or --issuer, not both")
+    options = SurfaceOptions(publish_tools, publish, bare=frozenset(bare), admin=admin)
+    request = ServeRequest(
+        address,
+        not no_token,
+        _address_of(issuer),
+        _address_of(resource),
+        telemetry,
+        telemetry_content,
+        options,
+    )
     session.ask_inputs(servers.values())
-    options = SurfaceOptions(publish_tools, publish, frozenset(bare))
-    session.run(lambda: session.wiring.serve(session.settings, address, options))
+    session.run(lambda: session.wiring.serve(session.settings, request))
     return 0
+
+
+def _address_of(url: str | None) -> str | None:
+    """Return an address that is safe to send tokens to and to take keys from."""
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    is_here = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    if parts.hostname is None or not (parts.scheme == "https" or (parts.scheme == "http" and is_here)):
+        raise click.UsageError(f"{url!r} must be an https address, or http on this machine")
+    return url
 
 
 @click.command()

@@ -11,16 +11,20 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from opentelemetry.trace import Span, StatusCode
+
 from catalog.effects import Activity, Decision, Effect, EffectTable, Reset, Verdict, decide
 from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind, RanUpstream
 from catalog.tools import Snapshot
 from server.execution.calls import Answer, CallRequest
 from server.execution.consent import Approvals
 from server.execution.isolation import OwnProcess, OwnProcesses
+from server.execution.journal import Journal, journaled
 from server.execution.ledger import CallBook, Ledger, Reservation, has_run
 from server.execution.memory import CallMemory
 from server.execution.servers import ToolServers
 from server.reports import NotRepeated
+from server.telemetry import span, with_content
 
 __all__ = ["Candidate", "Shared"]
 
@@ -44,6 +48,8 @@ class Shared:
     calls: int = 0
     book: CallBook | None = None
     """Keeps beyond the process what happens once; None: nobody does."""
+    journal: Journal | None = None
+    """Of the job that this is, None outside of one."""
 
     def hold_back(self, held: NotRepeated) -> None:
         """Note a call that was held back, once for equal ones."""
@@ -78,7 +84,15 @@ class Candidate:
         """Return the answer to one request."""
         effects, tool = self.shared.effects, request.tool
         call = _Call(request, effects.effect(tool), effects.reset_mode(tool.server), effects.allows(tool))
-        decision = call.decide(self.activity)
+        described = _described(call, self.activity)
+        with span(f"execute_tool {tool.server}.{tool.tool}", "execute_tool", described) as current:
+            with_content(current, "gen_ai.tool.call.arguments", request.arguments)
+            answer = await self._answer(call)
+            _tell(current, answer)
+            return answer
+
+    async def _answer(self, call: _Call) -> Answer:
+        request, decision = call.request, call.decide(self.activity)
         if decision.verdict is Verdict.ISOLATE:
             return await self._remembering(decision, call, self._in_own_process)
         if call.effect.is_free:
@@ -130,7 +144,9 @@ class Candidate:
             return self._refused(
                 call, f"{call.effect.value}: it ran already, or may have, and runs only once"
             )
-        refusal = await self._refusal(call, leave)
+        journal = self.shared.journal
+        is_settled = journal is not None and journal.is_settled(request)
+        refusal = None if is_settled else await self._refusal(call, leave)
         return refusal or await self._with_leave(call, leave)
 
     async def _refusal(self, call: _Call, leave: Reservation) -> Answer | None:
@@ -169,7 +185,8 @@ class Candidate:
     async def _on_shared(self, call: _Call) -> CallOutcome:
         request = call.request
         make = partial(self.shared.servers.call, request.tool, request.arguments)
-        return await self._counted(call, partial(make, timeout_seconds=request.timeout_seconds))
+        timed = partial(make, timeout_seconds=request.timeout_seconds)
+        return await self._counted(call, partial(journaled, self.shared.journal, request, call.effect, timed))
 
     async def _on_own(self, call: _Call, process: OwnProcess) -> CallOutcome:
         return await self._counted(call, partial(process.call, call.request, call.effect))
@@ -207,6 +224,25 @@ class Candidate:
                 allow=allow or repeatable,
             )
         )
+
+
+def _described(call: _Call, activity: Activity) -> dict[str, str | None]:
+    return {
+        "gen_ai.tool.name": call.request.tool.tool,
+        "skillbank.server": call.request.tool.server,
+        "skillbank.node": call.request.node,
+        "skillbank.effect": call.effect.value,
+        "skillbank.activity": activity.value,
+    }
+
+
+def _tell(current: Span, answer: Answer) -> None:
+    current.set_attribute("skillbank.from_memory", answer.from_memory)
+    if isinstance(answer.outcome, CallFailure):
+        current.set_attribute("error.type", answer.outcome.kind.value)
+        current.set_status(StatusCode.ERROR)
+    elif answer.outcome.large_bytes is None:
+        with_content(current, "gen_ai.tool.call.result", answer.outcome.output)
 
 
 def _denied(call: _Call, message: str, *, needs_approval: bool = False) -> Answer:

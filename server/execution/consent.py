@@ -7,8 +7,9 @@ When consent is needed is the effect policy's word; how it is asked over MCP bel
 from __future__ import annotations
 
 import json
+import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -21,8 +22,19 @@ from catalog.effects import Effect
 from catalog.plain_text import plain_text
 from catalog.tools import ToolId
 from server.execution.calls import CallRequest
+from skills_store.approvals import Approval, approval_for
 
-__all__ = ["Approvals", "Consent", "ConsentQuestion", "GrantAll", "NoConsent", "TerminalConsent"]
+__all__ = [
+    "Approvals",
+    "Consent",
+    "ConsentQuestion",
+    "GrantAll",
+    "NoConsent",
+    "Remembered",
+    "TerminalConsent",
+]
+
+_LOG = logging.getLogger(__name__)
 
 _SHOWN_CHARACTERS = 2_000
 
@@ -100,6 +112,28 @@ def render_question(question: ConsentQuestion) -> str:
         arguments = f"{arguments[:_SHOWN_CHARACTERS]}… ({len(arguments)} characters)"
     asked = "Call it? (y)es, (n)o, (a)ll calls of this tool"
     return f"{plain_text(str(question.tool))} ({question.reason})\n{arguments}\n{asked}"
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """Consent that was given for good, else that of another who can be asked.
+
+    An approval holds for the tool as it was: one that changed since is asked about again.
+    """
+
+    asked: Consent
+    approvals: Callable[[], Iterable[Approval]]
+    contract_hash: Callable[[ToolId], str]
+    """Of a tool as it is now, empty where it is not known."""
+
+    async def ask(self, question: ConsentQuestion) -> bool | None:
+        """Return True where an approval covers the call, else the person's word."""
+        tool = question.tool
+        kept = approval_for(self.approvals(), tool, question.arguments, self.contract_hash(tool))
+        if kept is None:
+            return await self.asked.ask(question)
+        _LOG.info("%s is allowed by the remembered approval %s", tool, kept.id)
+        return True
 
 
 class Approvals:

@@ -16,10 +16,12 @@ from server.execution.calls import Caller
 from server.execution.candidate import Candidate, Shared
 from server.execution.consent import Approvals, Consent
 from server.execution.isolation import OwnProcesses
+from server.execution.journal import Journal
 from server.execution.ledger import CallBook, PlannedOnce, Restored
 from server.execution.options import MAX_SKILL_DEPTH, SkillResolver, no_skills
 from server.execution.servers import ToolServers
 from server.reports import NotRepeated
+from skills_store.workflow.hashing import content_hash
 from skills_store.workflow.model import Workflow
 
 __all__ = ["Episode"]
@@ -36,6 +38,7 @@ class Episode:
         principal: on whose behalf; remembered answers are never shared between principals.
         memoise: whether an equal answer of a free tool stands in for a call; off only to measure
             what that saves.
+        journal: of the job that this is; None: outside of one.
     """
 
     def __init__(
@@ -47,9 +50,12 @@ class Episode:
         principal: str = "local",
         *,
         memoise: bool = True,
+        journal: Journal | None = None,
     ) -> None:
         self.snapshot = snapshot
-        self._shared = Shared(connections, effects, snapshot, Approvals(consent), principal, memoise)
+        self._shared = Shared(
+            connections, effects, snapshot, Approvals(consent), principal, memoise, journal=journal
+        )
         self._candidates = 0
         self._is_planned = False
 
@@ -75,6 +81,8 @@ class Episode:
             raise RuntimeError("an episode has one base plan, set before its first candidate")
         self._is_planned = True
         self._shared.ledger.plan(_planned_calls(workflow, skills))
+        if self._shared.journal is not None:
+            self._shared.journal.set_plan(content_hash(workflow))
 
     def keep_book(self, book: CallBook) -> None:
         """Have every call that happens once written down before it is sent."""

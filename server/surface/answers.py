@@ -173,3 +173,22 @@ SAVED: JsonSchema = _answer(
     },
     ["skill", "reason"],
 )
+
+_JOB: JsonSchema = {
+    "job": {"type": "string", "description": "Its id."},
+    "tool": _TEXT,
+    "status": {
+        "type": "string",
+        "enum": ["working", "input_required", "completed", "failed", "cancelled"],
+    },
+    "done": _SECONDS,
+    "total": _or_null({"type": "number"}, "What done grows to; null: nobody can tell."),
+    "message": _TEXT,
+    "question": _or_null(_OBJECT, "The call that waits for the user's word."),
+    "result": _or_null(_OBJECT, "Structured content of the tool's result."),
+    "expires_at": _or_null({"type": "number"}, "Unix seconds after which it is forgotten."),
+}
+JOB: JsonSchema = _answer(_JOB, ["job", "tool", "status"])
+"""A job as it stands."""
+JOBS: JsonSchema = _answer({**_JOB, "jobs": _OBJECTS}, [])
+"""A job, or the list of jobs."""

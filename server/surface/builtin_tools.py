@@ -26,6 +26,7 @@ from server.surface.arguments import (
     Solve,
     input_schema,
 )
+from server.surface.job_arguments import JOB_ARGUMENTS
 from server.surface.names import BUILTIN_NAMES
 
 __all__ = ["ARGUMENTS", "BUILTIN_TOOLS"]
@@ -42,6 +43,7 @@ ARGUMENTS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "call_tool": CallTool,
         "report_outcome": ReportOutcome,
         "save_skill": SaveSkill,
+        **JOB_ARGUMENTS,
     }
 )
 
@@ -115,6 +117,21 @@ state (active: callable now; proposed: a person must approve it) and every check
 Example: {"name": "order_status", "task": "Where is order A-17?"}"""
 
 
+_START_JOB = """\
+Call one of these tools in the background, when it may take minutes. Returns the job's id at once. The
+job goes on when you disconnect, and after a restart of skillbank: what is finished is not done twice.
+Example: {"tool": "solve", "arguments": {"task": "..."}}"""
+
+_POLL_JOB = """\
+See how a job is: working, input_required (the user is asked), completed with the result, failed or
+cancelled. Without an id it lists your jobs. Results are kept for a day unless start_job said otherwise.
+Example: {"job": "...", "wait_seconds": 30}"""
+
+_CANCEL_JOB = """\
+Stop a job. Calls under way upstream are cancelled; what they did is not undone.
+Example: {"job": "..."}"""
+
+
 def _tool(
     name: str, title: str, description: str, output: JsonSchema | None, hints: types.ToolAnnotations
 ) -> types.Tool:
@@ -140,6 +157,9 @@ _TOOLS = (
     _tool("call_tool", "Call a tool", _CALL_TOOL, None, _ACTS),
     _tool("report_outcome", "Report an outcome", _REPORT_OUTCOME, answers.NOTED, _NOTES),
     _tool("save_skill", "Save a skill", _SAVE_SKILL, answers.SAVED, _ACTS),
+    _tool("start_job", "Start a job", _START_JOB, answers.JOB, _ACTS),
+    _tool("poll_job", "Look at a job", _POLL_JOB, answers.JOBS, _READS),
+    _tool("cancel_job", "Cancel a job", _CANCEL_JOB, answers.JOB, _NOTES),
 )
 
 BUILTIN_TOOLS: Mapping[str, types.Tool] = MappingProxyType({tool.name: tool for tool in _TOOLS})

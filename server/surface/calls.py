@@ -74,6 +74,8 @@ class Attendance:
     """Takes the progress of an upstream tool as it comes."""
     attendant: Attendant | None = None
     """Answers what a trusted upstream asks, None: nobody does."""
+    can_ask: bool = False
+    """Whether the client shows its user questions."""
 
 
 async def answer_call(bank: BankPort, call: ToolCall, attendance: Attendance) -> types.CallToolResult:

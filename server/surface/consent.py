@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from typing import Final, Protocol
 
 import mcp.types as types
 from mcp import MCPError
@@ -24,6 +26,9 @@ __all__ = [
     "Answer",
     "AskPerson",
     "McpConsent",
+    "Remember",
+    "SessionApprovals",
+    "allows",
     "ask_nobody",
     "asking",
     "can_ask",
@@ -43,28 +48,92 @@ class Answer(StrEnum):
 
     ONCE = "allow this call"
     TOOL = "allow all calls of this tool now"
+    SESSION = "allow this tool in this session"
+    ARGUMENTS = "always allow it with these arguments"
+    ALWAYS = "always allow this tool"
     NO = "refuse"
 
 
-AskPerson = Callable[[ConsentQuestion], Awaitable[Answer | None]]
-"""Shows a question to the person behind a client; None when nobody decided."""
+_NOW: Final = (Answer.ONCE, Answer.TOOL, Answer.NO)
+"""Choices that leave nothing behind."""
+_MOST_SESSIONS: Final = 1_000
+
+
+class AskPerson(Protocol):
+    """Shows a question to the person behind a client; None when nobody decided."""
+
+    async def __call__(
+        self, question: ConsentQuestion, choices: Sequence[Answer] = _NOW, /
+    ) -> Answer | None: ...
+
+
+Remember = Callable[[ConsentQuestion, bool], None]
+"""Keeps an approval for good: of these arguments alone where the flag says so."""
+
+
+class SessionApprovals:
+    """What people allowed until their session ends; the oldest session is forgotten first."""
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[str, set[ToolId]] = OrderedDict()
+
+    def of(self, session: str | None) -> set[ToolId] | None:
+        """Return the tools that are allowed in a session, to be added to; None outside of one."""
+        if session is None:
+            return None
+        tools = self._sessions.setdefault(session, set())
+        self._sessions.move_to_end(session)
+        while len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+        return tools
 
 
 class McpConsent:
-    """Consent of the person behind one tool call; what they allow for a tool ends with that call."""
+    """Consent of the person behind one tool call.
 
-    def __init__(self, ask_person: AskPerson) -> None:
+    Args:
+        ask_person: shows them the question.
+        session: tools that are allowed as long as the session lasts; None: there is no session.
+        remember: keeps an approval for good; None: nothing is kept.
+    """
+
+    def __init__(
+        self,
+        ask_person: AskPerson,
+        session: set[ToolId] | None = None,
+        remember: Remember | None = None,
+    ) -> None:
         self._ask_person = ask_person
         self._allowed: set[ToolId] = set()
+        self._session = session
+        self._remember = remember
 
     async def ask(self, question: ConsentQuestion) -> bool | None:
         """Return the person's word, or None when nobody can be asked."""
-        if question.tool in self._allowed:
+        if question.tool in self._allowed or question.tool in (self._session or ()):
             return True
-        answer = await self._ask_person(question)
-        if answer is Answer.TOOL:
-            self._allowed.add(question.tool)
-        return None if answer is None else answer is not Answer.NO
+        answer = await self._ask_person(question, self._choices)
+        match answer:
+            case Answer.TOOL:
+                self._allowed.add(question.tool)
+            case Answer.SESSION if self._session is not None:
+                self._session.add(question.tool)
+            case Answer.ARGUMENTS | Answer.ALWAYS if self._remember is not None:
+                self._remember(question, answer is Answer.ARGUMENTS)
+            case _:
+                pass
+        return None if answer is None else allows(answer)
+
+    @property
+    def _choices(self) -> tuple[Answer, ...]:
+        session = () if self._session is None else (Answer.SESSION,)
+        lasting = () if self._remember is None else (Answer.ARGUMENTS, Answer.ALWAYS)
+        return (*_NOW[:-1], *session, *lasting, Answer.NO)
+
+
+def allows(answer: Answer) -> bool:
+    """Return whether an answer lets the call happen."""
+    return answer is not Answer.NO
 
 
 def can_ask(capabilities: types.ClientCapabilities | None) -> bool:
@@ -75,7 +144,9 @@ def can_ask(capabilities: types.ClientCapabilities | None) -> bool:
     return elicitation.form is not None or elicitation.url is None
 
 
-def consent_form(question: ConsentQuestion) -> types.ElicitRequestFormParams:
+def consent_form(
+    question: ConsentQuestion, choices: Sequence[Answer] = _NOW
+) -> types.ElicitRequestFormParams:
     """Return the form that shows the call, its arguments, its effect class and why it is asked."""
     arguments = json.dumps(question.arguments, indent=2, sort_keys=True)
     if len(arguments) > _SHOWN_CHARACTERS:
@@ -90,7 +161,7 @@ def consent_form(question: ConsentQuestion) -> types.ElicitRequestFormParams:
             "decision": {
                 "type": "string",
                 "title": "May it be called?",
-                "enum": [answer.value for answer in Answer],
+                "enum": [answer.value for answer in choices],
             }
         },
         "required": ["decision"],
@@ -124,25 +195,29 @@ def question_digest(question: ConsentQuestion) -> str:
 def asking(ask: Ask) -> AskPerson:
     """Return how the person behind a call of 2026-07-28 is asked."""
 
-    async def person(question: ConsentQuestion) -> Answer | None:
-        form = types.ElicitRequest(params=consent_form(question))
+    async def person(question: ConsentQuestion, choices: Sequence[Answer] = _NOW, /) -> Answer | None:
+        form = types.ElicitRequest(params=consent_form(question, choices))
         answers = await ask(Questions({_ANSWER_KEY: form}, question_digest(question)))
         return parse_answer(answers.get(_ANSWER_KEY))
 
     return person
 
 
-async def ask_nobody(question: ConsentQuestion) -> Answer | None:
+async def ask_nobody(question: ConsentQuestion, choices: Sequence[Answer] = (), /) -> Answer | None:
     """Return None: this client shows its user no forms."""
-    del question
+    del question, choices
     return None
 
 
 async def elicit(
-    session: ServerSession, request_id: types.RequestId | None, question: ConsentQuestion
+    session: ServerSession,
+    request_id: types.RequestId | None,
+    question: ConsentQuestion,
+    choices: Sequence[Answer] = _NOW,
+    /,
 ) -> Answer | None:
     """Ask in the middle of a handshake-era call."""
-    form = consent_form(question)
+    form = consent_form(question, choices)
     try:
         result = await session.elicit_form(form.message, form.requested_schema, related_request_id=request_id)
     except MCPError as error:

@@ -17,6 +17,7 @@ from mcp import MCPError
 
 from catalog.canonical import digest
 from catalog.tools import JsonSchema, Tool, ToolId
+from server.surface.admin_tools import ADMIN_TOOLS
 from server.surface.builtin_tools import BUILTIN_TOOLS
 from server.surface.names import listed_names, listed_tool_names
 from server.surface.port import BankPort
@@ -79,7 +80,10 @@ class Listing:
         if after in self.tools:
             return names.index(after) + 1
         return sum(
-            1 for name in names if (self._group(name), name) <= (group, after) or name in BUILTIN_TOOLS
+            1
+            for name in names
+            if (self._group(name), name) <= (group, after)
+            or (name not in self.skills and name not in self.upstream)
         )
 
 
@@ -89,16 +93,17 @@ class ListingSource:
     def __init__(self, bank: BankPort, options: SurfaceOptions | None = None) -> None:
         self._bank = bank
         self._options = options or SurfaceOptions()
+        self._fixed = {**BUILTIN_TOOLS, **(ADMIN_TOOLS if self._options.admin else {})}
         self._revision: int | None = None
         self._tools: tuple[Tool, ...] = ()
-        self._listing = Listing(BUILTIN_TOOLS, {})
+        self._listing = Listing(self._fixed, {})
 
     def current(self) -> Listing:
         """Return the listing of the bank as it is now."""
         revision = self._bank.revision()
         tools = tuple(self._bank.upstream_tools()) if self._options.publish_tools is not None else ()
         if revision != self._revision or not _are_the_same(tools, self._tools):
-            self._listing = _listing(self._bank, tools, self._options)
+            self._listing = _listing(self._bank, tools, self._options, self._fixed)
             self._revision, self._tools = revision, tools
         return self._listing
 
@@ -107,7 +112,9 @@ def _are_the_same(tools: tuple[Tool, ...], before: tuple[Tool, ...]) -> bool:
     return len(tools) == len(before) and all(map(is_, tools, before))
 
 
-def _listing(bank: BankPort, upstream: tuple[Tool, ...], options: SurfaceOptions) -> Listing:
+def _listing(
+    bank: BankPort, upstream: tuple[Tool, ...], options: SurfaceOptions, fixed: Mapping[str, types.Tool]
+) -> Listing:
     published = {entry.tool_name: entry.skill for entry in bank.published()}
     listed = listed_names(published)
     skills = {listed[name]: skill for name, skill in published.items()}
@@ -118,7 +125,7 @@ def _listing(bank: BankPort, upstream: tuple[Tool, ...], options: SurfaceOptions
     behind = {name: tool for tool, name in sorted(named.items(), key=lambda item: item[1])}
     schemas = options.publish_tools or "portable"
     relayed = {name: upstream_tool(name, definitions[tool], schemas) for name, tool in behind.items()}
-    return Listing({**BUILTIN_TOOLS, **tools, **relayed}, ordered, behind)
+    return Listing({**fixed, **tools, **relayed}, ordered, behind)
 
 
 def _cursor(group: int, name: str) -> str:

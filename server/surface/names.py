@@ -12,7 +12,10 @@ from collections.abc import Iterable
 from catalog.names import portable_name
 from catalog.tools import ToolId
 
-__all__ = ["BUILTIN_NAMES", "listed_names", "listed_tool_names"]
+__all__ = ["ADMIN_NAMES", "BUILTIN_NAMES", "listed_names", "listed_tool_names"]
+
+ADMIN_NAMES = ("add_server", "remove_server", "review_skill", "roll_back_skill", "set_effect")
+"""Tools that are listed with `serve --admin`; reserved always, so that names do not depend on it."""
 
 BUILTIN_NAMES = (
     "solve",
@@ -25,6 +28,9 @@ BUILTIN_NAMES = (
     "call_tool",
     "report_outcome",
     "save_skill",
+    "start_job",
+    "poll_job",
+    "cancel_job",
 )
 """The always-there tools in the order in which they are listed."""
 
@@ -35,10 +41,11 @@ def listed_names(published: Iterable[str]) -> dict[str, str]:
     The same set gives the same names, in whatever order it comes.
     """
     names = sorted(published)
-    listed = {name: name for name in names if name not in BUILTIN_NAMES}
-    taken = {name: ("", name) for name in (*BUILTIN_NAMES, *listed)}
+    reserved = (*BUILTIN_NAMES, *ADMIN_NAMES)
+    listed = {name: name for name in names if name not in reserved}
+    taken = {name: ("", name) for name in (*reserved, *listed)}
     for name in names:
-        if name in BUILTIN_NAMES:
+        if name in reserved:
             listed[name] = portable_name("skill", name, taken)
             taken[listed[name]] = ("skill", name)
     return listed

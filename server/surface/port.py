@@ -14,22 +14,27 @@ from catalog.forwarding import Attendant
 from catalog.result import CallOutcome
 from catalog.tools import Tool, ToolId
 from server.backends.sampling import Sampler
+from server.bank.administering import Administration
 from server.bank.relaying import TRACE_META_KEY, UpstreamProgress
-from server.execution.consent import Consent
+from server.execution.consent import Consent, ConsentQuestion
+from server.execution.journal import Journal
 from server.progress import ProgressListener
 from server.reports import (
     RecordingReport,
     RecordingsReport,
     RepairReport,
+    ReviewReport,
     RunReport,
     SavedReport,
     ServerReport,
     ServerTool,
+    SkillReport,
     SkillsReport,
     ToolsReport,
 )
 from server.requests import RepairRequest, SaveRequest, SolveRequest
 from server.verification import Checks
+from skills_store.jobs import JobStore
 from skills_store.skill import Skill
 from skills_store.trace import Trace
 
@@ -58,6 +63,44 @@ class BankPort(Protocol):
     Where `consent` answers None the report says `needs_approval` and shows the call. `sampler` asks
     the client's own model, None where it has none to lend.
     """
+
+    @property
+    def admin(self) -> Administration:
+        """What an operator may change while clients are served."""
+        ...
+
+    async def review_queue(self) -> ReviewReport:
+        """Return the proposed versions that wait for a person."""
+        ...
+
+    async def approve(self, name: str, version: int | None = None) -> SkillReport:
+        """Make a proposed skill active at a person's word. Raises UnknownSkill or NotDecided."""
+        ...
+
+    async def reject(self, name: str, reason: str, version: int | None = None) -> SkillReport:
+        """Turn a proposed skill down. Raises UnknownSkill or NotDecided."""
+        ...
+
+    async def rollback(self, name: str, version: int) -> SkillReport:
+        """Make an earlier version the head. Raises UnknownSkill, NotDecided or VersionConflict."""
+        ...
+
+    @property
+    def jobs(self) -> JobStore:
+        """The long calls of the principal this bank is of."""
+        ...
+
+    def journaled(self, journal: Journal) -> BankPort:
+        """Return this bank doing the work of one job, whose upstream calls go into the journal."""
+        ...
+
+    def redacted(self, value: JsonValue) -> JsonValue:
+        """Return a value with secrets taken out, fit to be stored."""
+        ...
+
+    def remember_approval(self, question: ConsentQuestion, exact: bool) -> None:
+        """Keep a person's word that a tool may run, of these arguments alone where `exact`."""
+        ...
 
     def published(self) -> Sequence[PublishedSkill]:
         """Return the published skills ordered by tool name, from the store alone."""

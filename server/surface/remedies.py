@@ -73,7 +73,8 @@ def remedy(fault: Fault) -> str:
 def _remedy_of_denial(fault: Denied) -> str:
     if not fault.needs_approval:
         return "It is not repeated, since it may change something each time."
-    return f"The user must allow it: when asked, or by `skillbank effects set {fault.tool} CLASS`."
+    by_hand = f"`skillbank effects approve {fault.tool}` or `skillbank effects set {fault.tool} CLASS`"
+    return f"The user must allow it: when asked, or by {by_hand}."
 
 
 def _listed(things: tuple[object, ...]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import mcp.types as types
@@ -25,12 +25,24 @@ from pydantic import ValidationError
 from starlette.applications import Starlette
 
 from catalog.errors import CatalogError
+from server.surface.admin_tools import ADMIN_TOOLS, answer_admin
 from server.surface.audience import Audience
 from server.surface.calls import Attendance, ToolCall, answer_call, foreseen_total
 from server.surface.changes import ListChanges
-from server.surface.consent import McpConsent, ask_nobody, asking, can_ask, elicit
+from server.surface.consent import (
+    AskPerson,
+    McpConsent,
+    SessionApprovals,
+    ask_nobody,
+    asking,
+    can_ask,
+    elicit,
+)
 from server.surface.failures import Refusal, error_result, unknown_tool
 from server.surface.forwarding import ClientBehind, asking_session, no_answers
+from server.surface.job_arguments import JOB_NAMES
+from server.surface.job_tools import answer_job
+from server.surface.jobs import Jobs
 from server.surface.lending import can_lend, lending, pushed
 from server.surface.listing import ListingSource
 from server.surface.old_sse import THIS_MACHINE, guard_of, sse_routes
@@ -43,6 +55,7 @@ from server.surface.skill_packages import SkillPackages
 from server.surface.skills_extension import offer_skills
 from server.surface.sources import Library, PromptSource, ResourceSource
 from server.surface.suspension import WAIT_SECONDS, Ask, SuspendedCalls
+from server.surface.tasks import Tasks
 from server.surface.trace_resources import TraceResources
 from server.surface.validation import check_arguments, render_problems
 from server.surface.workflow_resources import WorkflowResources
@@ -106,6 +119,9 @@ class BankServer(Server[SuspendedCalls]):
         self._listen_handler = ListenHandler(bus)
         self._changes = ListChanges(self._source, self._library, self._audience, bus)
         self._own_conversation = secrets.token_hex(4)
+        self._approved = SessionApprovals()
+        self._jobs = Jobs(bank, self._source)
+        self._tasks = Tasks(self._jobs)
         super().__init__(
             "skillbank",
             version=version("skillbank"),
@@ -131,6 +147,7 @@ class BankServer(Server[SuspendedCalls]):
         )
         self.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._audience.set_level)
         offer_skills(self, packages)
+        self._tasks.install(self)
         security = RequestStateSecurity.ephemeral(ttl=WAIT_SECONDS)
         self.middleware += [_sanitize, RequestStateBoundary(security, default_audience=self.name)]
 
@@ -153,6 +170,11 @@ class BankServer(Server[SuspendedCalls]):
         security = options.get("transport_security") or THIS_MACHINE
         app.router.routes += sse_routes(self, security, guard)
         return app
+
+    @property
+    def jobs(self) -> Jobs:
+        """The long calls."""
+        return self._jobs
 
     @property
     def changes(self) -> ListChanges:
@@ -233,6 +255,8 @@ class BankServer(Server[SuspendedCalls]):
         call = ToolCall(
             params.name, arguments, listing.skills.get(params.name), upstream, self._conversation(ctx, params)
         )
+        if (task := self._tasks.begin(ctx, call)) is not None:
+            return cast("types.CallToolResult", task)  # the library has no type for the extension's answer
         result = await self._attend(ctx, params, call)
         self._changes.nudge()
         if isinstance(result, Refusal):
@@ -267,14 +291,10 @@ class BankServer(Server[SuspendedCalls]):
         if _can_be_asked(capabilities) and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
 
             async def work(ask: Ask) -> types.CallToolResult:
-                attended = Attendance(
-                    McpConsent(asking(ask) if asks else ask_nobody),
-                    feed,
-                    lending(ask) if lends else None,
-                    report,
-                    self._behind(ctx, ask),
-                )
-                return await answer_call(self._bank, call, attended)
+                consent = self._consent(asking(ask) if asks else ask_nobody, call)
+                lent = lending(ask) if lends else None
+                attended = Attendance(consent, feed, lent, report, self._behind(ctx, ask), asks)
+                return await self._answer(call, attended)
 
             return await ctx.lifespan_context.begin(work, feed, report)
         person = partial(elicit, ctx.session, ctx.request_id) if asks else ask_nobody
@@ -282,8 +302,19 @@ class BankServer(Server[SuspendedCalls]):
         is_session = ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS
         behind = self._behind(ctx, asking_session(ctx.session, ctx.request_id) if is_session else no_answers)
         async with feed.attached(report):
-            attended = Attendance(McpConsent(person), feed, sampler, report, behind)
-            return await answer_call(self._bank, call, attended)
+            attended = Attendance(self._consent(person, call), feed, sampler, report, behind, asks)
+            return await self._answer(call, attended)
+
+    def _consent(self, person: AskPerson, call: ToolCall) -> McpConsent:
+        session = self._approved.of(call.conversation)
+        return McpConsent(person, session, self._bank.remember_approval)
+
+    async def _answer(self, call: ToolCall, attended: Attendance) -> types.CallToolResult:
+        if call.name in JOB_NAMES:
+            return await answer_job(self._jobs, call, self._source.current(), attended)
+        if call.name in ADMIN_TOOLS:
+            return await answer_admin(self._bank, call, attended)
+        return await answer_call(self._bank, call, attended)
 
     def _behind(self, ctx: Context, ask: Ask) -> ClientBehind:
         async def send_log(said: types.LoggingMessageNotificationParams) -> None:
@@ -317,6 +348,7 @@ async def _lifespan(server: Server[SuspendedCalls]) -> AsyncGenerator[SuspendedC
         tasks.start_soon(server.changes.watch)
         if server.lists_upstream_tools:
             tasks.start_soon(server.look_at_servers)
+        tasks.start_soon(server.jobs.attend)
         yield SuspendedCalls(tasks)
         tasks.cancel_scope.cancel()
 

@@ -17,6 +17,7 @@ import uvicorn
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 
+from server.surface.access import Access, http_app
 from server.surface.port import BankPort
 from server.surface.server import BankServer
 from server.surface.streams import private_streams
@@ -46,6 +47,7 @@ async def serve_http(
     port: int,
     ready: Callable[[str], None] | None = None,
     options: SurfaceOptions | None = None,
+    access: Access = Access(),  # noqa: B008  (frozen)
 ) -> None:
     """Serve any number of clients at `http://host:port/mcp`.
 
@@ -53,19 +55,21 @@ async def serve_http(
         port: 0 picks a free one.
         ready: called with the URL once clients can connect.
         options: what is listed beside the skills.
+        access: who is let in; without a verifier everybody on this machine.
 
     Raises:
-        AddressUnusable: it cannot be bound, or is not this machine's alone: there is no
-            authentication yet.
+        AddressUnusable: it cannot be bound, or other machines could reach it without the tokens of
+            an authorization server.
     """
-    if not _is_loopback(host):
+    if not _is_loopback(host) and access.issuer is None:
         raise AddressUnusable(
-            f"{host} is reachable from other machines; serve on 127.0.0.1, ::1 or localhost"
+            f"{host} is reachable from other machines; serve on 127.0.0.1, ::1 or localhost, or take"
+            " tokens of an authorization server (--issuer)"
         )
     with _bound(host, port) as bound:
         name = f"[{host}]" if ":" in host else host
         url = f"http://{name}:{bound.getsockname()[1]}/mcp"
-        app = BankServer(bank, options).streamable_http_app(transport_security=_only_this_machine(name))
+        app = http_app(bank, access, _only_this_machine(name), options)
         config = uvicorn.Config(
             app, log_config=None, access_log=False, timeout_graceful_shutdown=_GRACE_SECONDS
         )

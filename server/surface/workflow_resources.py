@@ -9,8 +9,8 @@ from pydantic import JsonValue
 
 from server.surface.port import BankPort
 from server.surface.sources import FOR_EVER_MS, Wanted, text_contents
-from skills_store.skill import Skill
 from skills_store.interchange.mermaid import render_mermaid
+from skills_store.skill import Skill
 
 __all__ = ["WorkflowResources"]
 

@@ -29,6 +29,7 @@ from server.cli.answers import (
     AddedServer,
     InitReport,
     InputsReport,
+    InstallReport,
     LoginReport,
     LogoutReport,
     ResetCheckReport,
@@ -41,6 +42,7 @@ from server.exploration.findings import RULES
 from server.exploration.report import ExplorationReport
 from server.models.known import KNOWN_MODELS
 from server.reports import (
+    ApprovalsReport,
     CheckReport,
     DeletedReport,
     DoctorReport,
@@ -87,11 +89,15 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "bench stream": StreamBenchReport,
     "demo": DemoReport,
     "init": InitReport,
+    "install": InstallReport,
     "add": AddedServer,
     "doctor": DoctorReport,
     "model list": ListedModels,
     "model fetch": FetchedModel,
     "model serve": ServingModel,
+    "effects approvals": ApprovalsReport,
+    "effects approve": ApprovalsReport,
+    "effects revoke": ApprovalsReport,
     "effects labels": LabelsReport,
     "effects list": EffectsReport,
     "effects set": EffectsReport,

@@ -74,11 +74,11 @@ def test_serving_and_every_command_start_without_a_model_sdk():
 
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
-    owners = packages_distributions()
+    owners = {**packages_distributions(), "opentelemetry": ["opentelemetry-api", "opentelemetry-sdk"]}
     needed = {owner.lower().replace("_", "-") for name in imported() for owner in owners.get(name, [name])}
     declared = named(project()["dependencies"])
     extras = project()["optional-dependencies"]
-    others = [*extras["embeddings"], *extras["demo"], *extras["keyring"], *extras["code"]]
+    others = [*extras["embeddings"], *extras["demo"], *extras["keyring"], *extras["code"], *extras["otel"]]
     # Which are in fastmcp, and in pydantic-monty.
     optional = named(others) | {"fastmcp-slim", "pydantic-monty-client"}
     assert needed - declared - optional == {"pydantic-core"}  # one version goes with each pydantic

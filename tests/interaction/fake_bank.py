@@ -23,13 +23,16 @@ from catalog.tools import Tool, ToolId
 from server.backends.backend import Message
 from server.backends.backend import Request as ModelRequest
 from server.backends.sampling import Sampler, SamplingBackend
+from server.bank.administering import Administration
 from server.bank.errors import UnknownTrace
 from server.execution.consent import Consent, ConsentQuestion
+from server.execution.journal import Journal
 from server.progress import Progress, ProgressListener
 from server.reports import (
     RecordingReport,
     RecordingsReport,
     RepairReport,
+    ReviewReport,
     RunReport,
     SavedReport,
     ServerReport,
@@ -45,6 +48,7 @@ from server.surface.port import UpstreamProgress
 from server.surface.resources import PART_CHARACTERS
 from server.verification import Checks
 from skills_store.errors import UnknownSkill
+from skills_store.jobs import MemoryJobs
 from skills_store.skill import Guidance, ReplayTest, Signature, Skill, ToolHints
 from skills_store.trace import Step, Trace
 from skills_store.workflow.faults import Denied, ToolError
@@ -131,6 +135,9 @@ class FakeBank:
     sent: list[JsonValue] = field(default_factory=list)
     """Arguments of the mails that went out: the effect that must not be repeated."""
     saved: list[SaveRequest] = field(default_factory=list)
+    jobs: MemoryJobs = field(default_factory=MemoryJobs)
+    approved: list[tuple[ConsentQuestion, bool]] = field(default_factory=list)
+    """Approvals that were to be remembered, and whether of these arguments alone."""
     said_recordings: list[str | None] = field(default_factory=list)
     """What each relayed call was said to belong to."""
     tools: list[Tool] = field(default_factory=list)
@@ -142,6 +149,35 @@ class FakeBank:
         """Publish one more skill."""
         self.skills[name] = skill(name)
         self.changes += 1
+
+    @property
+    def admin(self) -> Administration:
+        raise AssertionError("no configuration stands behind this bank")
+
+    async def review_queue(self) -> ReviewReport:
+        return ReviewReport(waiting=())
+
+    async def approve(self, name: str, version: int | None = None) -> SkillReport:
+        del version
+        raise UnknownSkill(f"no skill {name!r}")
+
+    async def reject(self, name: str, reason: str, version: int | None = None) -> SkillReport:
+        del version, reason
+        raise UnknownSkill(f"no skill {name!r}")
+
+    async def rollback(self, name: str, version: int) -> SkillReport:
+        del version
+        raise UnknownSkill(f"no skill {name!r}")
+
+    def journaled(self, journal: Journal) -> FakeBank:
+        del journal
+        return self
+
+    def redacted(self, value: JsonValue) -> JsonValue:
+        return value
+
+    def remember_approval(self, question: ConsentQuestion, exact: bool) -> None:
+        self.approved.append((question, exact))
 
     def published(self) -> list[Published]:
         return [Published(name, self.skills[name]) for name in sorted(self.skills)]

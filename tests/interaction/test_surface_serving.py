@@ -18,7 +18,7 @@ import pytest
 from fake_bank import FakeBank, served_over_http
 from mcp import Client
 
-from server.surface import AddressUnusable, BankServer, serve_http
+from server.surface import BUILTIN_NAMES, AddressUnusable, BankServer, serve_http
 
 pytestmark = pytest.mark.anyio
 PROGRAM = str(Path(__file__).parent / "fake_bank.py")
@@ -213,5 +213,5 @@ async def test_every_handshake_revision_lists_and_calls(version: str):
                 answers[answer["id"]] = answer["result"]
     assert answers[1]["protocolVersion"] == version
     assert answers[1]["capabilities"]["tools"] == {"listChanged": True}
-    assert len(answers[2]["tools"]) == 14
+    assert len(answers[2]["tools"]) == len(BUILTIN_NAMES) + len(FakeBank().skills)
     assert types.CallToolResult.model_validate(answers[3]).content
