@@ -58,7 +58,7 @@ def family_of(known: Skill, run: Skill, context: Context) -> Family | None:
 def _relatives(run: Skill, explicit: bool, context: Context) -> Iterator[Skill]:
     """Yield the kept skills that make the same calls in the same order."""
     calls = [node.target for node in run.workflow.nodes]
-    for head in context.store.heads():
+    for head in context.heads():
         is_open = head.state in _OPEN and head.origin == "system" and (not explicit or head.name == run.name)
         is_open &= context.store.pinned(head.name) is None
         if is_open and [node.target for node in head.workflow.nodes] == calls:
