@@ -20,6 +20,7 @@ __all__ = [
     "AdmissionVerdict",
     "Guidance",
     "Pin",
+    "Planning",
     "Provenance",
     "RecordedCall",
     "ReplayTest",
@@ -79,6 +80,16 @@ class Pin(_Record):
     effect: Effect
 
 
+class Planning(_Record):
+    """What it cost to plan a task from scratch, the run of the plan itself left out."""
+
+    tokens: int
+    """0 where no model was asked."""
+    seconds: float
+    calls: int
+    """Upstream calls of plans that were tried before the one that came out right."""
+
+
 class Provenance(_Record):
     """Where a skill came from."""
 
@@ -89,6 +100,8 @@ class Provenance(_Record):
     """Readable edits of the repair that led here."""
     verifications: tuple[Verification, ...] = ()
     explicit_save: bool = False
+    plannings: tuple[Planning, ...] = ()
+    """Of those runs it was made from that were planned from scratch."""
 
 
 class Guidance(_Record):

@@ -80,6 +80,7 @@ def widened_skill(family: Family, snapshot: Snapshot, now: float) -> Skill:
     signature = compile_signature(workflow, first.outputs, snapshot)
     traces = (*known.provenance.traces, *run.provenance.traces)
     said = (*known.provenance.verifications, *run.provenance.verifications)
+    plannings = (*known.provenance.plannings, *run.provenance.plannings)
     return known.model_copy(
         update={
             "state": "proposed",
@@ -92,7 +93,9 @@ def widened_skill(family: Family, snapshot: Snapshot, now: float) -> Skill:
             "guidance": render_guidance(known.provenance.task, workflow),
             "tests": (first, wide.second),
             "pins": run.pins,
-            "provenance": known.provenance.model_copy(update={"traces": traces, "verifications": said}),
+            "provenance": known.provenance.model_copy(
+                update={"traces": traces, "verifications": said, "plannings": plannings}
+            ),
             "verdict": None,
             "created_at": now,
         }

@@ -24,13 +24,15 @@ from server.compilation.prose import render_description, render_guidance, skill_
 from server.compilation.recorded import loosened
 from server.compilation.signature import compile_signature
 from server.planning.literals import mentions
-from skills_store.skill import Pin, Provenance, RecordedCall, ReplayTest, Skill, ToolHints
+from skills_store.skill import Pin, Planning, Provenance, RecordedCall, ReplayTest, Skill, ToolHints
 from skills_store.trace import Trace, Verification
 from skills_store.workflow.hashing import content_hash, shape_hash
 from skills_store.workflow.model import Workflow
 from skills_store.workflow.references import Scope, resolve
 
 __all__ = ["Compiled", "Surroundings", "VerifiedRun", "compile_skill", "hints_of", "recorded_calls"]
+
+_QUOTES = "'\"`“”"
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class VerifiedRun:
     edits: tuple[str, ...] = ()
     """Readable edits of the repair that led here."""
     verifications: tuple[Verification, ...] = ()
+    planning: Planning | None = None
+    """What planning it cost, None where it was not planned from scratch."""
     is_recording: bool = False
     """Whether the workflow is calls in the order somebody made them, and nobody planned it."""
 
@@ -193,19 +197,26 @@ def _skill(run: VerifiedRun, name: str, shaped: _Shaped, around: Surroundings, *
 def _frozen(shaped: _Shaped, run: VerifiedRun) -> tuple[str, ...]:
     """Return the task's values that decide on the result and that no input reaches.
 
-    They stand inside longer texts of the workflow, or were given to a call that it no longer makes:
-    then what that call answered may be a constant, where there is one that nothing explains.
+    They are quoted, which nobody does for nothing, and no call was given them; or stand inside longer
+    texts of the workflow; or were given to a call that it no longer makes: then what that call
+    answered may be a constant, where there is one that nothing explains.
     """
     kept = list(literal_places(shaped.lifted.workflow))
     left_out = [place for place in literal_places(run.workflow) if place.node in shaped.left_out]
     if all(isinstance(p.value, bool) or mentions(run.task or "", p.value) for p in kept):
         left_out = []
     texts = [str(place.value) for place in (*kept, *left_out) if not isinstance(place.value, bool)]
-    return tuple(said for said in shaped.lifted.uncarried if any(_is_in(said, text) for text in texts))
+    sent = [str(place.value) for place in literal_places(run.workflow)]
+    return tuple(
+        said
+        for said in shaped.lifted.uncarried
+        if any(_is_in(said, text) for text in texts)
+        or (said[0] in _QUOTES and not any(_is_in(said, text) for text in sent))
+    )
 
 
 def _is_in(said: str, text: str) -> bool:
-    return said.strip("'\"`“”") in text
+    return said.strip(_QUOTES) in text
 
 
 def _tools(workflow: Workflow, around: Surroundings) -> list[Tool]:
@@ -258,6 +269,7 @@ def _provenance(run: VerifiedRun, *, explicit: bool) -> Provenance:
         edits=run.edits,
         verifications=run.verifications,
         explicit_save=explicit,
+        plannings=() if run.planning is None else (run.planning,),
     )
 
 
