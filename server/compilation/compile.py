@@ -197,22 +197,15 @@ def _skill(run: VerifiedRun, name: str, shaped: _Shaped, around: Surroundings, *
 def _frozen(shaped: _Shaped, run: VerifiedRun) -> tuple[str, ...]:
     """Return the task's values that decide on the result and that no input reaches.
 
-    They are quoted, which nobody does for nothing, and no call was given them; or stand inside longer
-    texts of the workflow; or were given to a call that it no longer makes: then what that call
-    answered may be a constant, where there is one that nothing explains.
+    They stand inside longer texts of the workflow, or were given to a call that it no longer makes:
+    then what that call answered may be a constant, where there is one that nothing explains.
     """
     kept = list(literal_places(shaped.lifted.workflow))
     left_out = [place for place in literal_places(run.workflow) if place.node in shaped.left_out]
     if all(isinstance(p.value, bool) or mentions(run.task or "", p.value) for p in kept):
         left_out = []
     texts = [str(place.value) for place in (*kept, *left_out) if not isinstance(place.value, bool)]
-    sent = [str(place.value) for place in literal_places(run.workflow)]
-    return tuple(
-        said
-        for said in shaped.lifted.uncarried
-        if any(_is_in(said, text) for text in texts)
-        or (said[0] in _QUOTES and not any(_is_in(said, text) for text in sent))
-    )
+    return tuple(said for said in shaped.lifted.uncarried if any(_is_in(said, text) for text in texts))
 
 
 def _is_in(said: str, text: str) -> bool:
