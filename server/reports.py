@@ -37,6 +37,7 @@ __all__ = [
     "MoveReport",
     "NeededTool",
     "NotRepeated",
+    "PlanningSaved",
     "RecordedCallReport",
     "RecordingReport",
     "RecordingsReport",
@@ -354,6 +355,18 @@ class RunCost(_Report):
     """Seconds of the middle one."""
 
 
+class PlanningSaved(_Report):
+    """What uses of a skill saved of planning, against the runs of its family planned from scratch."""
+
+    runs: int
+    """Planned runs that it was learned from."""
+    tokens_a_run: float
+    seconds_a_run: float
+    tokens: int
+    """Over all uses that came out right."""
+    seconds: float
+
+
 class UseReport(_Report):
     """How a skill did in use, over all its versions."""
 
@@ -367,8 +380,8 @@ class UseReport(_Report):
     """None when no trace of a use is kept."""
     round_trips_saved: int
     """Calls that a client had to make one by one otherwise, over the kept uses that came out right."""
-    not_known: tuple[str, ...] = ("tokens saved", "planning time saved")
-    """What cannot be told: no trace holds what planning the same would have cost."""
+    planning: PlanningSaved | None
+    """None where it was learned from nothing that was planned from scratch: then this is not known."""
 
 
 class Standing(_Report):

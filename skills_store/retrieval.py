@@ -11,8 +11,8 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from heapq import nsmallest
+from dataclasses import dataclass, field, replace
+from heapq import nlargest
 from typing import Final
 
 from catalog.canonical import JsonValue
@@ -24,7 +24,15 @@ from catalog.vocabulary import STOP_WORDS
 from skills_store.skill import Skill, SkillState
 from skills_store.utility import UseCounts, success_rate
 
-__all__ = ["NOT_RECALLED", "SAME_PATTERN", "SkillHit", "SkillIndex", "confusable", "skill_entry"]
+__all__ = [
+    "NOT_RECALLED",
+    "SAME_PATTERN",
+    "Circumstances",
+    "SkillHit",
+    "SkillIndex",
+    "confusable",
+    "skill_entry",
+]
 
 NOT_RECALLED: Final[frozenset[SkillState]] = frozenset({"shadow", "suppressed", "rejected", "retired"})
 """States whose skills nobody is led to by searching."""
@@ -85,6 +93,29 @@ class _Query:
     quoted: int
 
 
+def _nothing(skill: Skill) -> float:  # noqa: ARG001  (the shape of what may be known)
+    return 0.0
+
+
+def _unused(name: str) -> UseCounts:  # noqa: ARG001
+    return UseCounts()
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What is known of skills beside their words; each is asked of the likeliest only."""
+
+    near: Mapping[str, float] = field(default_factory=dict[str, float])
+    """How near a skill's meaning is to the task's, by name."""
+    alike: Callable[[Skill], float] = _nothing
+    """How much a skill's own task says the same, values aside. Those with the same pattern come first,
+    and nothing after them scores higher."""
+    risk: Callable[[Skill], float] = _nothing
+    """How much speaks against a skill, in [0, 1)."""
+    uses: Callable[[str], UseCounts] = _unused
+    """Uses of a skill by its name."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     """A skill with the words that tell it and those that were values when it was made."""
@@ -92,15 +123,41 @@ class _Entry:
     skill: Skill
     fields: Mapping[str, frozenset[str]]
     values: frozenset[str]
-    rate: float
+    weights: Mapping[str, float]
+    """By word: what having it counts."""
+    own: frozenset[str]
+    """Words that are the skill's, and no values."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """A skill that may be a hit, and all that its place among them depends on."""
+
+    entry: _Entry
+    score: float
+    likeness: float
+    fit: float | None
+    uses: UseCounts
+    risk: float = 0.0
+
+    @property
+    def is_patterned(self) -> bool:
+        return self.likeness >= SAME_PATTERN
+
+    def place(self) -> tuple[bool, float, str]:
+        """Return what orders hits: the same pattern first, then the score, then the name."""
+        return not self.is_patterned, -self.score, self.entry.skill.name
+
+    def against(self, risk: float) -> _Weighed:
+        """Return it less what speaks against it."""
+        return replace(self, score=self.score * (1 - _RISK * risk), risk=risk)
 
 
 class SkillIndex:
-    """A search index over a fixed set of skills, one version of each name.
+    """A search index over skills, one version of each name, that follows them as they change.
 
     Args:
         skills: heads, in any state; those `NOT_RECALLED` are left out.
-        uses: counts by name; a skill without an entry has not been used.
 
     Paper: FlowEvo (retrieval): recall by overlap of family, signature and pattern, then rerank by
         compatibility and utility, less what past failures make of its risk.
@@ -109,87 +166,100 @@ class SkillIndex:
         skill nothing in the query speaks of is never a hit. Equal patterns rank first outright.
     """
 
-    def __init__(self, skills: Iterable[Skill], uses: Mapping[str, UseCounts] | None = None) -> None:
-        counts = uses or {}
-        recalled = sorted((s for s in skills if s.state not in NOT_RECALLED), key=lambda s: s.name)
-        self._entries = [_entry(skill, counts.get(skill.name, UseCounts())) for skill in recalled]
-        self._rows = {entry.skill.name: row for row, entry in enumerate(self._entries)}
-        self._uses = counts
-        self._postings: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-        for row, entry in enumerate(self._entries):
-            for word, weight in _weights(entry).items():
-                self._postings[word].append((row, weight))
+    def __init__(self, skills: Iterable[Skill] = ()) -> None:
+        self._entries: dict[str, _Entry] = {}
+        self._postings: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        self.update(skills)
+
+    def update(self, skills: Iterable[Skill]) -> None:
+        """Make these the skills; what is the same object as before is not read again."""
+        wanted = {skill.name: skill for skill in skills if skill.state not in NOT_RECALLED}
+        for name in [name for name, entry in self._entries.items() if wanted.get(name) is not entry.skill]:
+            entry = self._entries.pop(name)
+            for word in entry.weights:
+                del self._postings[word][name]
+        for name, skill in wanted.items():
+            if name not in self._entries:
+                entry = self._entries[name] = _entry(skill)
+                for word, weight in entry.weights.items():
+                    self._postings[word][name] = weight
 
     def search(
         self,
         query: str,
         limit: int = 10,
-        near: Mapping[str, float] | None = None,
-        alike: Callable[[Skill], float] | None = None,
-        risk: Callable[[Skill], float] | None = None,
+        beside: Circumstances | None = None,
+        allowed: frozenset[str] | None = None,
     ) -> list[SkillHit]:
         """Return the skills that fit a task best, best first, equal ones ordered by name.
 
         Args:
             query: the task.
             limit: most hits.
-            near: how near each skill's meaning is to the task's, by name; None: not known.
-            alike: how much a skill's own task says the same, values aside; asked of the likeliest only.
-                Those with the same pattern come first, and nothing after them scores higher.
-            risk: how much speaks against a skill, in [0, 1); asked of the likeliest only.
+            beside: what is known of skills beside their words; None: nothing.
+            allowed: names of the skills that may be found; others do not count either. None: all.
         """
+        beside = beside or Circumstances()
         asked = _query(query)
-        meant = {name: share for name, share in (near or {}).items() if share >= _MEANT}
-        covered = self._coverage(asked)
+        meant = {name: share for name, share in beside.near.items() if share >= _MEANT}
+        covered = self._coverage(asked, allowed)
         for name, share in meant.items():
-            if (row := self._rows.get(name)) is not None:
-                covered[row] = max(covered.get(row, 0.0), share)
-        pool = nsmallest(max(_POOL_PER_HIT * limit, _POOL), covered, key=lambda row: (-covered[row], row))
-        likeness = {row: alike(self._entries[row].skill) if alike else 0.0 for row in pool}
-        patterned = {row: share for row, share in likeness.items() if share >= SAME_PATTERN}
-        scored = {row: self._score(row, max(covered[row], patterned.get(row, 0.0)), asked) for row in pool}
-        order = sorted(pool, key=lambda row: (row not in patterned, -scored[row], row))[: 2 * limit]
-        risks = {row: risk(self._entries[row].skill) if risk else 0.0 for row in order}
-        kept = {row: scored[row] * (1 - _RISK * risks[row]) for row in order}
+            if name in self._entries and (allowed is None or name in allowed):
+                covered[name] = max(covered.get(name, 0.0), share)
+        pool = [self._entries[name] for name in _best(covered, max(_POOL_PER_HIT * limit, _POOL))]
+        weighed = [self._weighed(entry, covered[entry.skill.name], asked, beside) for entry in pool]
+        order = sorted(weighed, key=_Weighed.place)[: 2 * limit]
+        kept = sorted((one.against(beside.risk(one.entry.skill)) for one in order), key=_Weighed.place)
         hits: list[SkillHit] = []
-        for row in sorted(order, key=lambda row: (row not in patterned, -kept[row], row))[:limit]:
-            score = min(kept[row], hits[-1].score if hits else 1.0)
-            same = (f"same task pattern: {patterned[row]:.2f}",) if row in patterned else ()
-            against = (f"what speaks against it: {risks[row]:.2f}",) if risks[row] else ()
-            reasons = (*same, *self._reasons(row, asked, meant), *against)
-            hits.append(SkillHit(self._entries[row].skill, score, reasons, likeness[row]))
+        for one in kept[:limit]:
+            score = min(one.score, hits[-1].score if hits else 1.0)
+            same = (f"same task pattern: {one.likeness:.2f}",) if one.is_patterned else ()
+            against = (f"what speaks against it: {one.risk:.2f}",) if one.risk else ()
+            told = (*same, *_told(one, asked, meant), *against)
+            hits.append(SkillHit(one.entry.skill, score, told, one.likeness))
         return hits
 
-    def _score(self, row: int, coverage: float, query: _Query) -> float:
-        entry = self._entries[row]
-        if entry.skill.name in (query.text, "_".join(query.terms)):
+    def _weighed(self, entry: _Entry, coverage: float, query: _Query, beside: Circumstances) -> _Weighed:
+        skill = entry.skill
+        likeness, uses = beside.alike(skill), beside.uses(skill.name)
+        if likeness >= SAME_PATTERN:
+            coverage = max(coverage, likeness)
+        if skill.name in (query.text, "_".join(query.terms)):
             coverage = 1.0
-        fit = _fit(entry, query)
-        trust = 1 - _FIT - _UTILITY + _FIT * (1.0 if fit is None else fit) + _UTILITY * entry.rate
-        return coverage * trust
+        fit, rate = _fit(entry, query), success_rate(uses)
+        trust = 1 - _FIT - _UTILITY + _FIT * (1.0 if fit is None else fit) + _UTILITY * rate
+        return _Weighed(entry, coverage * trust, likeness, fit, uses)
 
-    def _coverage(self, query: _Query) -> dict[int, float]:
-        """Return the share of the query each entry covers, rare words weighing more."""
-        total = len(self._entries)
+    def _coverage(self, query: _Query, allowed: frozenset[str] | None) -> dict[str, float]:
+        """Return the share of the query each skill covers, rare words weighing more."""
+        total = len(self._entries) if allowed is None else len(allowed & self._entries.keys())
         whole = 0.0
-        covered: defaultdict[int, float] = defaultdict(float)
+        covered: defaultdict[str, float] = defaultdict(float)
         for term in query.terms:
-            postings = self._postings.get(term, [])
+            postings = self._postings.get(term, {})
+            if allowed is not None:
+                postings = {name: weight for name, weight in postings.items() if name in allowed}
             rarity = math.log(1 + total / (len(postings) or 1))
             whole += rarity if postings else _UNHEARD * rarity
-            for row, weight in postings:
-                covered[row] += rarity * weight
-        return {row: share / whole for row, share in covered.items()}
+            for name, weight in postings.items():
+                covered[name] += rarity * weight
+        return {name: share / whole for name, share in covered.items()}
 
-    def _reasons(self, row: int, query: _Query, meant: Mapping[str, float]) -> tuple[str, ...]:
-        entry = self._entries[row]
-        name = entry.skill.name
-        by_meaning = (f"meaning: {meant[name]:.2f}",) if name in meant else ()
-        return (
-            *by_meaning,
-            *_places(entry, query),
-            *_circumstances(entry, query, self._uses.get(entry.skill.name)),
-        )
+
+def _best(covered: Mapping[str, float], count: int) -> list[str]:
+    """Return the names that cover most, equal ones in order."""
+    if len(covered) > count:
+        least = nlargest(count, covered.values())[-1]
+        covered = {name: share for name, share in covered.items() if share >= least}
+    return sorted(covered, key=lambda name: (-covered[name], name))[:count]
+
+
+def _told(one: _Weighed, query: _Query, meant: Mapping[str, float]) -> Iterator[str]:
+    name = one.entry.skill.name
+    if name in meant:
+        yield f"meaning: {meant[name]:.2f}"
+    yield from _places(one.entry, query)
+    yield from _circumstances(one)
 
 
 def confusable(hits: Sequence[SkillHit]) -> tuple[str, ...]:
@@ -238,7 +308,7 @@ def _telling(text: str) -> tuple[str, ...]:
     return tuple(word for word in found if word not in STOP_WORDS)
 
 
-def _entry(skill: Skill, uses: UseCounts) -> _Entry:
+def _entry(skill: Skill) -> _Entry:
     values = frozenset(word for test in skill.tests for word in _value_words([*test.inputs.values()]))
     named = frozenset(_telling(f"{skill.name} {skill.title or ''}"))
     texts = {
@@ -250,13 +320,15 @@ def _entry(skill: Skill, uses: UseCounts) -> _Entry:
     }
     fields = {field: frozenset(_telling(text)) for field, text in texts.items()}
     fields["task"] -= {word for word in fields["task"] if word.isdecimal()} | (values - named)
-    return _Entry(skill, {"name": named, **fields}, values, success_rate(uses))
+    stands = {"name": named, **fields}
+    own = frozenset[str]().union(*stands.values()) - values
+    return _Entry(skill, stands, values, _weights(stands), own)
 
 
-def _weights(entry: _Entry) -> dict[str, float]:
+def _weights(fields: Mapping[str, frozenset[str]]) -> dict[str, float]:
     best: dict[str, float] = {}
-    for field, share in _FIELDS.items():
-        for word in entry.fields[field]:
+    for place, share in _FIELDS.items():
+        for word in fields[place]:
             best[word] = max(share, best.get(word, 0.0))
     return best
 
@@ -304,8 +376,7 @@ def _fit(entry: _Entry, query: _Query) -> float | None:
     needed = [s for name, s in _inputs(entry.skill) if isinstance(required, list) and name in required]
     if not needed:
         return None
-    own = frozenset[str]().union(*entry.fields.values()) - entry.values
-    texts = query.quoted + sum(term not in own for term in query.terms)
+    texts = query.quoted + sum(term not in entry.own for term in query.terms)
     numbers, held = query.numbers, 0
     for schema in needed:
         if allowed := _allowed(schema):
@@ -325,16 +396,15 @@ def _stands_in(value: str, query: _Query) -> bool:
 
 
 def _places(entry: _Entry, query: _Query) -> Iterator[str]:
-    for field in _FIELDS:
-        if shared := [term for term in query.terms if term in entry.fields[field]]:
-            yield f"{field}: {', '.join(shared)}"
+    for place in _FIELDS:
+        if shared := [term for term in query.terms if term in entry.fields[place]]:
+            yield f"{place}: {', '.join(shared)}"
 
 
-def _circumstances(entry: _Entry, query: _Query, uses: UseCounts | None) -> Iterator[str]:
-    fit = _fit(entry, query)
-    if fit is not None:
-        yield f"values for {fit:.0%} of its required inputs are in the query"
-    if uses is not None and uses.judged:
-        yield f"{uses.successes} of {uses.judged} uses succeeded"
-    if entry.skill.state != "active":
-        yield f"it is {entry.skill.state}"
+def _circumstances(one: _Weighed) -> Iterator[str]:
+    if one.fit is not None:
+        yield f"values for {one.fit:.0%} of its required inputs are in the query"
+    if one.uses.judged:
+        yield f"{one.uses.successes} of {one.uses.judged} uses succeeded"
+    if one.entry.skill.state != "active":
+        yield f"it is {one.entry.skill.state}"

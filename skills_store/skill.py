@@ -20,6 +20,7 @@ __all__ = [
     "AdmissionVerdict",
     "Guidance",
     "Pin",
+    "Planning",
     "Provenance",
     "RecordedCall",
     "ReplayTest",
@@ -79,6 +80,16 @@ class Pin(_Record):
     effect: Effect
 
 
+class Planning(_Record):
+    """What it cost to plan a task from scratch, the run of the plan itself left out."""
+
+    tokens: int
+    """0 where no model was asked."""
+    seconds: float
+    calls: int
+    """Upstream calls of plans that were tried before the one that came out right."""
+
+
 class Provenance(_Record):
     """Where a skill came from."""
 
@@ -91,6 +102,8 @@ class Provenance(_Record):
     explicit_save: bool = False
     imported_from: str | None = None
     """File it came from and the digest it had there; None: it was made in this bank."""
+    plannings: tuple[Planning, ...] = ()
+    """Of those runs it was made from that were planned from scratch."""
 
 
 class Guidance(_Record):

@@ -169,6 +169,7 @@ class Bank:
         from server.bank.curating import curate_used
         from server.bank.learning import check_name
         from server.bank.observing import observe
+        from server.bank.planning_cost import with_planning_cost
         from server.bank.repairing import Repaired, spent_at_once
         from server.bank.routing import DirectRun, NotRun, after_all, no_route, run_directly
         from server.bank.seeding import look_back
@@ -199,7 +200,7 @@ class Bank:
             await curate_used(solved.drawn, context)
         solved = await answered(solved, task, request, context)
         solved = await judged(solved, task, request, context)
-        return await _learned(solved, request.save, context)
+        return await _learned(with_planning_cost(solved), request.save, context)
 
     def refresh_published(self) -> None:
         """Have the published set fit the configured cap."""

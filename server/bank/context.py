@@ -23,6 +23,7 @@ from server.bank.afterwards import Afterwards
 from server.bank.finding import Finder, Findings
 from server.bank.noticing import ToolNotes
 from server.bank.patience import FOR_ALL, Patience
+from server.bank.shelf import Shelf
 from server.eras import known_eras, save_eras
 from server.execution.consent import Consent, Remembered
 from server.execution.episode import Episode
@@ -30,9 +31,11 @@ from server.execution.journal import Journal
 from server.execution.options import RunOptions
 from server.execution.recording import Recorder
 from server.execution.spill import Redact, Spill
+from server.planning.patterns import TaskPatterns
 from server.progress import Progress, ProgressListener
 from server.sandbox.sandbox import Sandbox
 from server.telemetry import span
+from skills_store.retrieval import SkillIndex
 from skills_store.skill import Skill, SkillState
 from skills_store.store import Store
 from skills_store.workflow.model import Workflow
@@ -84,6 +87,7 @@ class Context:
     _seen: _Seen = field(default_factory=_Seen)
     journal: Journal | None = None
     """Of the job that the calls are made for, None outside of one."""
+    _shelf: Shelf = field(default_factory=Shelf)
     notes: ToolNotes = field(default_factory=ToolNotes)
     """What was noticed about tools: their changes, and who is told of them."""
 
@@ -157,13 +161,25 @@ class Context:
             self._seen.index, self._seen.indexed = ToolIndex(tools), tools
         return self._seen.index
 
-    def findable_skills(self) -> list[Skill]:
+    def heads(self) -> list[Skill]:
+        """Return the version in use of every skill, ordered by name, as `Store.heads`; cheap to ask again."""
+        return self._shelf.heads(self.store)
+
+    def findable_skills(self) -> Sequence[Skill]:
         """Return the skills a search may find: what is active, and what is kept as guidance."""
-        return [skill for skill in self.store.heads() if skill.state in ("active", "context_only")]
+        return self._shelf.findable(self.store)
+
+    def skill_index(self) -> SkillIndex:
+        """Return the search index over the skills that may be found."""
+        return self._shelf.index(self.store)
+
+    def task_patterns(self) -> TaskPatterns:
+        """Return the skills by what their own tasks say."""
+        return self._shelf.patterns(self.store)
 
     async def find(self, query: str, limit: int, kind: EntryKind, scope: Scope) -> Findings:
         """Search the one index over known tools and findable skills."""
-        tools, skills = tuple(self.known()), self.findable_skills()
+        tools, skills = tuple(self.known()), tuple(self.findable_skills())
         described = {"gen_ai.memory.store.id": "skillbank", "skillbank.kind": kind}
         with span(f"search_memory {kind}", "search_memory", described) as current:
             findings = await self.finder.find(query, limit, tools, skills, kind, scope)

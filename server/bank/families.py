@@ -58,7 +58,7 @@ def family_of(known: Skill, run: Skill, context: Context) -> Family | None:
 def _relatives(run: Skill, explicit: bool, context: Context) -> Iterator[Skill]:
     """Yield the kept skills that make the same calls in the same order."""
     calls = [node.target for node in run.workflow.nodes]
-    for head in context.store.heads():
+    for head in context.heads():
         is_open = head.state in _OPEN and head.origin == "system" and (not explicit or head.name == run.name)
         is_open &= context.store.pinned(head.name) is None
         if is_open and [node.target for node in head.workflow.nodes] == calls:
@@ -80,6 +80,7 @@ def widened_skill(family: Family, snapshot: Snapshot, now: float) -> Skill:
     signature = compile_signature(workflow, first.outputs, snapshot)
     traces = (*known.provenance.traces, *run.provenance.traces)
     said = (*known.provenance.verifications, *run.provenance.verifications)
+    plannings = (*known.provenance.plannings, *run.provenance.plannings)
     return known.model_copy(
         update={
             "state": "proposed",
@@ -92,7 +93,9 @@ def widened_skill(family: Family, snapshot: Snapshot, now: float) -> Skill:
             "guidance": render_guidance(known.provenance.task, workflow),
             "tests": (first, wide.second),
             "pins": run.pins,
-            "provenance": known.provenance.model_copy(update={"traces": traces, "verifications": said}),
+            "provenance": known.provenance.model_copy(
+                update={"traces": traces, "verifications": said, "plannings": plannings}
+            ),
             "verdict": None,
             "created_at": now,
         }

@@ -74,6 +74,11 @@ class Finder:
         self._started = -_RETRY_SECONDS
         """Monotonic seconds at which the making of vectors began last."""
 
+    @property
+    def note(self) -> str:
+        """Why words alone are compared now, empty when meanings are too."""
+        return self._note
+
     async def find(
         self,
         query: str,
@@ -84,15 +89,33 @@ class Finder:
         scope: Scope = EVERYTHING,
     ) -> Findings:
         """Return what fits a query best among these tools and skills."""
+        is_patient = await self._kept_up(tools, skills)
+        findings = await to_thread.run_sync(partial(self._find, query, limit, kind, scope))
+        if not is_patient:
+            self._begin()
+        return findings
+
+    async def meanings(
+        self, query: str, limit: int, tools: Sequence[Tool], skills: Sequence[Skill], scope: Scope
+    ) -> Findings | None:
+        """Return the skills nearest in meaning; None where only words can be compared, `note` says why."""
+        if self._open_embedder is None:
+            return None
+        is_patient = await self._kept_up(tools, skills)
+        if self._index.understands:
+            return await to_thread.run_sync(partial(self._find, query, limit, "skill", scope))
+        if not is_patient:
+            self._begin()
+        return None
+
+    async def _kept_up(self, tools: Sequence[Tool], skills: Sequence[Skill]) -> bool:
+        """Make these the entries; return whether vectors of them were waited for, a little."""
         await to_thread.run_sync(self._keep_up, tuple(tools), tuple(skills))
         is_patient = self._patience_now() > 0
         if is_patient:
             self._begin()
             await to_thread.run_sync(self._settled.wait, self._patience_now(), abandon_on_cancel=True)
-        findings = await to_thread.run_sync(partial(self._find, query, limit, kind, scope))
-        if not is_patient:
-            self._begin()
-        return findings
+        return is_patient
 
     def close(self) -> None:
         """End what is being embedded, of which nothing is kept, and wait for that.

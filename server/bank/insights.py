@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from server.bank.context import Context
 from server.planning.insights import insights_of
-from server.planning.router import example_of
-from server.planning.task_reading import is_same_family, likeness
+from server.planning.patterns import same_pattern
+from server.planning.task_reading import is_same_family
 from skills_store.retrieval import SAME_PATTERN
 from skills_store.skill import Skill
 from skills_store.trace import Trace
@@ -34,6 +34,4 @@ def family_insights(task: str, skill: Skill | None, context: Context) -> tuple[s
 
 
 def _is_of(skill: Skill, trace: Trace, task: str) -> bool:
-    own = skill.provenance.task
-    is_like = own is not None and likeness(task, own, example_of(skill)) >= SAME_PATTERN
-    return is_like or trace.workflow_hash == skill.content_hash
+    return same_pattern(task, skill) >= SAME_PATTERN or trace.workflow_hash == skill.content_hash

@@ -14,7 +14,7 @@ from server.bank.families import family_of, find_family, widened_skill
 from server.bank.judging import TRACES_READ, Judged, Lesson, judge_candidate, mode_of
 from server.bank.proving import prove, replayer
 from server.bank.publishing import refresh_published
-from server.bank.readings import choose_reading, dispute_of, is_undecided
+from server.bank.readings import choose_reading, dispute_of, is_undecided, still_frozen
 from server.bank.running import servers_of
 from server.compilation.compile import Compiled, Surroundings, VerifiedRun, compile_skill
 from server.compilation.errors import NotCompilable
@@ -213,7 +213,8 @@ async def _with_its_family(lesson: Lesson) -> Learned | None:
     skill = widened_skill(found, lesson.snapshot, context.clock())
     if (there := context.store.by_content_hash(skill.content_hash)) is not None:
         return Learned(there, f"{there.name}@{there.version} has this workflow and is not the version in use")
-    wider = replace(lesson, readings=(Compiled(skill),), traces=2)
+    frozen = still_frozen(lesson.readings[found.reading], skill)
+    wider = replace(lesson, readings=(Compiled(skill, frozen),), traces=2)
     judged = await judge_candidate(wider, known.name, known)
     if judged.verdict.state == "shadow":
         return None

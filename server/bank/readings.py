@@ -19,7 +19,7 @@ from skills_store.admission import ONE_READING, is_refuted
 from skills_store.skill import AdmissionVerdict, Skill, SkillState
 from skills_store.workflow.bounds import json_equal
 
-__all__ = ["Chosen", "Dispute", "choose_reading", "dispute_of", "is_undecided"]
+__all__ = ["Chosen", "Dispute", "choose_reading", "dispute_of", "is_undecided", "still_frozen"]
 
 _FROM_WORST: tuple[SkillState, ...] = ("shadow", "context_only", "proposed", "active")
 _MOST_SHOWN = 3
@@ -98,6 +98,17 @@ def is_undecided(skill: Skill) -> bool:
     """Return whether a kept skill waits for a run that decides between two readings."""
     checks = skill.verdict.checks if skill.verdict is not None else ()
     return any(check.name == ONE_READING and not check.passed for check in checks)
+
+
+def still_frozen(run: Compiled, wider: Skill) -> tuple[str, ...]:
+    """Return the values that a run's task says and that no input of the skill it made wider carries either.
+
+    Args:
+        run: the reading of the run that widened the skill.
+        wider: the skill, with the run as its second test.
+    """
+    given = {str(value) for test in wider.tests for value in test.inputs.values()}
+    return tuple(said for said in run.frozen if said.strip("'\"`“”") not in given)
 
 
 def _trust(verdict: AdmissionVerdict) -> tuple[int, int]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from catalog.search import EVERYTHING, Scope
+from catalog.search import EVERYTHING, Scope, SearchMethod
 from server.bank.context import Context
-from server.bank.finding import Findings
-from server.planning.router import Trust, example_of
-from server.planning.task_reading import likeness
+from server.planning.router import Trust
 from skills_store.doubts import USES_LOOKED_AT, Doubts, doubts_of
-from skills_store.retrieval import SkillHit, SkillIndex, confusable
+from skills_store.retrieval import Circumstances, SkillHit, confusable
 from skills_store.skill import Skill
 from skills_store.utility import success_rate
 
@@ -29,7 +27,9 @@ class Recalled:
     """The skills that fit a task, best first."""
 
     hits: Sequence[SkillHit]
-    findings: Findings
+    method: SearchMethod
+    note: str
+    """Why words alone were compared, empty when meanings were too."""
     confusable: tuple[str, ...]
     """Names of the first hits when they fit about alike, so that none is clearly meant; else empty."""
 
@@ -43,17 +43,27 @@ async def recall(task: str, limit: int, context: Context, scope: Scope = EVERYTH
         context: the bank.
         scope: what the asking principal may know of.
     """
-    usable = [
-        skill for skill in context.findable_skills() if scope.skills is None or skill.name in scope.skills
-    ]
-    uses = {skill.name: context.store.use_counts(skill.name) for skill in usable}
-    findings = await context.find(task, _POOL_PER_HIT * limit, "skill", scope)
-    near = {hit.entry.owner: hit.near for hit in findings.found.hits if hit.near is not None}
-    index = SkillIndex(usable, uses)
-    hits = index.search(
-        task, limit, near, partial(_likeness, task), lambda skill: doubts_about(skill, context).risk
+    near, method, note = await _meaning(task, _POOL_PER_HIT * limit, context, scope)
+    beside = Circumstances(
+        near,
+        partial(context.task_patterns().likeness, task),
+        lambda skill: doubts_about(skill, context).risk,
+        context.store.use_counts,
     )
-    return Recalled(hits, findings, confusable(hits))
+    hits = context.skill_index().search(task, limit, beside, scope.skills)
+    return Recalled(hits, method, note, confusable(hits))
+
+
+async def _meaning(
+    task: str, limit: int, context: Context, scope: Scope
+) -> tuple[Mapping[str, float], SearchMethod, str]:
+    """Return how near skills are in meaning, by what they were compared, and why by words alone."""
+    tools, skills = tuple(context.known()), context.findable_skills()
+    findings = await context.finder.meanings(task, limit, tools, skills, scope)
+    if findings is None:
+        return {}, "lexical", context.finder.note
+    near = {hit.entry.owner: hit.near for hit in findings.found.hits if hit.near is not None}
+    return near, findings.found.method, findings.note
 
 
 def doubts_about(skill: Skill, context: Context) -> Doubts:
@@ -73,8 +83,3 @@ def trust_in(skill: Skill, context: Context) -> Trust:
     doubts = doubts_about(skill, context)
     rate = success_rate(context.store.use_counts(skill.name))
     return Trust(max(0.0, rate - doubts.risk), doubts.veto)
-
-
-def _likeness(task: str, skill: Skill) -> float:
-    own = skill.provenance.task
-    return likeness(task, own, example_of(skill)) if own else 0.0

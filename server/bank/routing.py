@@ -69,7 +69,7 @@ async def run_directly(
     choice = choose_route(
         task,
         request.inputs,
-        context.store.heads(),
+        context.task_patterns().candidates(task),
         lambda skill: trust_in(skill, context),
         is_asked_for=is_asked_for,
     )

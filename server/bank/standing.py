@@ -1,7 +1,7 @@
 """How a skill stands: what is in use, whether what it needs is there, what it cost and what it saved.
 
-Only what is kept is told: a trace that was dropped is not counted, and what no trace holds is said
-to be not known.
+Only what is kept is told: a trace that was dropped is not counted, and what nothing holds is said to
+be not known.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from statistics import median
 from catalog.tools import Snapshot
 from server.bank.context import Context
 from server.bank.drift import changed_pins
+from server.bank.planning_cost import planning_saved
 from server.bank.using import require_skill
 from server.reports import MoveReport, NeededTool, RunCost, ShownSkill, Standing, UseReport
 from skills_store.skill import Pin, Skill
@@ -93,5 +94,6 @@ def _use(skill: Skill, context: Context) -> UseReport:
         world_faults=counts.world_faults,
         likely_at_least=interval.low,
         cost=_cost(trace for _, trace in kept),
+        planning=planning_saved(skill, counts.successes),
         round_trips_saved=sum(max(0, len(trace.steps) - 1) for use, trace in kept if use.succeeded),
     )

@@ -45,7 +45,7 @@ def _alike(candidate: Skill, snapshot: Snapshot, context: Context) -> Iterator[S
     """Yield kept skills with the same border, other workflows and free tools, those in use first."""
     if not _is_free(candidate, context):
         return
-    heads = sorted(context.store.heads(), key=lambda head: (head.state != "active", head.name))
+    heads = sorted(context.heads(), key=lambda head: (head.state != "active", head.name))
     for head in heads:
         is_other = head.name != candidate.name and head.content_hash != candidate.content_hash
         if is_other and head.state in _OPEN and _border(head) == _border(candidate):

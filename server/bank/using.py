@@ -167,7 +167,7 @@ async def find_skills(query: str, limit: int, context: Context, scope: Scope = E
     recalled = await recall(query, limit, context, scope)
     return SkillsReport(
         skills=tuple(skill_report(h.skill, context, h.score, h.reasons) for h in recalled.hits),
-        method=recalled.findings.found.method,
-        note=recalled.findings.note,
+        method=recalled.method,
+        note=recalled.note,
         confusable=recalled.confusable,
     )

@@ -108,7 +108,7 @@ class SelectionRow(_Model):
     strange_direct: int
     """Of those, how many were sent to a skill all the same: must be 0."""
     milliseconds: float
-    """Median time to route and find one task."""
+    """Processor time in which 95 of 100 tasks are routed and searched for; 0.0 for fewer than two."""
 
 
 class SelectionReport(_Model):

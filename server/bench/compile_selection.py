@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from random import Random
 
@@ -19,8 +20,9 @@ from pydantic import JsonValue
 from catalog.tools import JsonSchema, Snapshot, Tool
 from server.bench.compile_report import SelectionReport, SelectionRow
 from server.bench.families import Family
+from server.planning.patterns import TaskPatterns
 from server.planning.router import Direct, choose_route
-from skills_store.retrieval import SkillIndex
+from skills_store.retrieval import Circumstances, SkillIndex
 from skills_store.skill import Provenance, ReplayTest, Signature, Skill
 from skills_store.workflow.hashing import content_hash, shape_hash
 from skills_store.workflow.model import Node, Workflow
@@ -72,9 +74,9 @@ def _active(skill: Skill, family: Family) -> Skill:
     return skill.model_copy(update={"name": family.id, "state": "active"})
 
 
-def _chosen(task: str, bank: Sequence[Skill]) -> Direct | None:
+def _chosen(task: str, patterns: TaskPatterns) -> Direct | None:
     """Return the skill that would run at once; one with an input to be looked for does not."""
-    direct = choose_route(task, {}, bank).direct
+    direct = choose_route(task, {}, patterns.candidates(task)).direct
     return direct if direct is not None and not direct.missing else None
 
 
@@ -82,16 +84,17 @@ def _row(
     active: Sequence[Skill], others: Sequence[Skill], inside: Sequence[Family], outside: Sequence[Family]
 ) -> SelectionRow:
     bank = [*active, *others]
-    index = SkillIndex(bank)
+    index, patterns = SkillIndex(bank), TaskPatterns(bank)
     by_name = {skill.name: skill for skill in active}
     direct = wrong = first = five = strange_direct = 0
     taken: list[float] = []
     for family in inside:
         task = family.said(family.instances[2])
-        started = time.perf_counter()
-        route = _chosen(task, bank)
-        found = [hit.skill.name for hit in index.search(task, 5)]
-        taken.append((time.perf_counter() - started) * 1000)
+        started = time.process_time()
+        route = _chosen(task, patterns)
+        alike = Circumstances(alike=partial(patterns.likeness, task))
+        found = [hit.skill.name for hit in index.search(task, 5, alike)]
+        taken.append((time.process_time() - started) * 1000)
         is_right = route is not None and route.skill.name == family.id
         is_right = is_right and route is not None and _is_bound(route, by_name[family.id], family)
         direct += is_right
@@ -99,7 +102,7 @@ def _row(
         first += found[:1] == [family.id]
         five += family.id in found
     for family in outside:
-        strange_direct += _chosen(family.said(family.instances[2]), bank) is not None
+        strange_direct += _chosen(family.said(family.instances[2]), patterns) is not None
     return SelectionRow(
         distractors=len(others),
         tasks=len(inside),
@@ -110,7 +113,7 @@ def _row(
         found_in_five=five,
         strange=len(outside),
         strange_direct=strange_direct,
-        milliseconds=statistics.median(taken) if taken else 0.0,
+        milliseconds=statistics.quantiles(taken, n=20)[-1] if len(taken) > 1 else 0.0,
     )
 
 
@@ -151,13 +154,15 @@ def distractors_of(
 
 
 def _near_misses(families: Sequence[Family], skills: Mapping[str, Skill]) -> Iterator[Skill]:
+    number = 0
     for family in families:
         skill = skills[family.id]
         for word, other in _OTHERWISE.items():
             said = family.said(family.instances[0])
             if f" {word} " in said:
                 task = said.replace(f" {word} ", f" {other} ")
-                name = f"{family.id[:24]}_not_{word.lower().replace('-', '')}"
+                number += 1
+                name = f"{family.id[:24]}_near_{number}"
                 provenance = skill.provenance.model_copy(update={"task": task})
                 yield skill.model_copy(update={"name": name, "state": "active", "provenance": provenance})
 

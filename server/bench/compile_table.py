@@ -108,7 +108,7 @@ def _tau(report: TauReport) -> Iterator[str]:
 def _selection(report: SelectionReport) -> Iterator[str]:
     yield (
         "| distractor skills | tasks | run directly, right | wrong | abstained | found first"
-        " | in the first five | tasks of no skill | run all the same | ms |"
+        " | in the first five | tasks of no skill | run all the same | CPU ms, p95 |"
     )
     yield "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     for row in report.rows:

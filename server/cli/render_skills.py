@@ -19,6 +19,7 @@ from server.reports import (
     SkillsReport,
     Standing,
     TestReport,
+    UseReport,
 )
 from skills_store.skill import AdmissionCheck, Skill, SkillState
 from skills_store.workflow.graph import dependencies
@@ -262,9 +263,17 @@ def _render_costs(console: Console, standing: Standing) -> None:
     cost = "" if use.cost is None else f"; {_told(use.cost)}"
     console.print(f"  {use.successes} of {use.uses} uses right{likely}{world}{cost}", soft_wrap=True)
     saved = _counted(use.round_trips_saved, "round trip")
-    console.print(
-        f"  saved a client {saved}; not known: {', '.join(use.not_known)}",
-        soft_wrap=True,
+    console.print(f"  saved a client {saved}; {_planning(use)}", soft_wrap=True)
+
+
+def _planning(use: UseReport) -> str:
+    """Return in words what uses saved of planning."""
+    if (planning := use.planning) is None:
+        return "what they saved of planning is not known: it was learned from no run planned from scratch"
+    runs = _counted(planning.runs, "planned run")
+    return (
+        f"of planning {planning.tokens} tokens and {planning.seconds:.1f} s, by {runs} of its family"
+        f" ({planning.tokens_a_run:.0f} tokens and {planning.seconds_a_run:.1f} s each)"
     )
 
 

@@ -25,13 +25,15 @@ from server.compilation.recorded import loosened
 from server.compilation.signature import compile_signature
 from server.planning.literals import mentions
 from skills_store.hints import derived_hints
-from skills_store.skill import Pin, Provenance, RecordedCall, ReplayTest, Skill
+from skills_store.skill import Pin, Planning, Provenance, RecordedCall, ReplayTest, Skill
 from skills_store.trace import Trace, Verification
 from skills_store.workflow.hashing import content_hash, shape_hash
 from skills_store.workflow.model import Workflow
 from skills_store.workflow.references import Scope, resolve
 
 __all__ = ["Compiled", "Surroundings", "VerifiedRun", "compile_skill", "recorded_calls"]
+
+_QUOTES = "'\"`“”"
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class VerifiedRun:
     edits: tuple[str, ...] = ()
     """Readable edits of the repair that led here."""
     verifications: tuple[Verification, ...] = ()
+    planning: Planning | None = None
+    """What planning it cost, None where it was not planned from scratch."""
     is_recording: bool = False
     """Whether the workflow is calls in the order somebody made them, and nobody planned it."""
 
@@ -206,7 +210,7 @@ def _frozen(shaped: _Shaped, run: VerifiedRun) -> tuple[str, ...]:
 
 
 def _is_in(said: str, text: str) -> bool:
-    return said.strip("'\"`“”") in text
+    return said.strip(_QUOTES) in text
 
 
 def _tools(workflow: Workflow, around: Surroundings) -> list[Tool]:
@@ -259,4 +263,5 @@ def _provenance(run: VerifiedRun, *, explicit: bool) -> Provenance:
         edits=run.edits,
         verifications=run.verifications,
         explicit_save=explicit,
+        plannings=() if run.planning is None else (run.planning,),
     )

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 
 from server.compilation.derivation import Derivation, Known, derivations
 from server.compilation.places import Place, list_places, literal_places
-from server.planning.literals import mentions
+from server.planning.literals import TaskLiteralKind, mentions, task_literals
 from skills_store.workflow.bounds import json_equal
 from skills_store.workflow.edits import EditParameter, EditRefused, apply_edit
 from skills_store.workflow.graph import data_dependencies, descendants
@@ -33,6 +33,8 @@ _COMMON = frozenset({*range(13), 16, 24, 32, 50, 60, 64, 90, 100, 180, 256, 360,
 _SHORT_ANSWER = 4
 """Scalars that an answer of one meaning has at most, echoes left out."""
 _INDEX = re.compile(r"/\d+")
+_NAMING: frozenset[TaskLiteralKind] = frozenset({"quoted", "name", "email", "symbol", "date"})
+"""Kinds of task literals that name a thing, by which it may be found in a list."""
 
 
 def link_literals(
@@ -53,7 +55,8 @@ def link_literals(
         said_too: whether also literals that the task or an input says are linked.
     """
     said = [place for place in literal_places(workflow) if _is_said(place.value, task, inputs.values())]
-    linking = _Linking(workflow, outputs, said, inputs, said_too=said_too, given=_given(workflow))
+    stated = tuple(literal.value for literal in task_literals(task) if literal.kind in _NAMING)
+    linking = _Linking(workflow, outputs, said, inputs, stated, said_too=said_too, given=_given(workflow))
     for place in _lists(workflow):
         linking.link(place)
     for place in literal_places(linking.workflow):
@@ -78,11 +81,11 @@ def _is_said(value: JsonValue, task: str, given: Iterable[JsonValue]) -> bool:
     return mentions(task, value) or value in given
 
 
-def _given(workflow: Workflow) -> dict[str, list[JsonValue]]:
+def _given(workflow: Workflow) -> dict[str, list[Place]]:
     """Return the scalars that each node was given."""
-    given: dict[str, list[JsonValue]] = {node.id: [] for node in workflow.nodes}
+    given: dict[str, list[Place]] = {node.id: [] for node in workflow.nodes}
     for place in literal_places(workflow):
-        given[place.node].append(place.value)
+        given[place.node].append(place)
     return given
 
 
@@ -106,9 +109,11 @@ class _Linking:
     outputs: Mapping[str, JsonValue]
     said: Sequence[Place]
     inputs: Mapping[str, JsonValue]
+    stated: Sequence[JsonValue]
+    """What the task names, whether a call was given it or not."""
     said_too: bool
-    given: Mapping[str, Sequence[JsonValue]]
-    """What each node was given, before any of it was linked."""
+    given: Mapping[str, Sequence[Place]]
+    """The scalars that each node was given, before any of them was linked."""
 
     def link(self, place: Place) -> None:
         """Link one place where its value tells enough."""
@@ -150,7 +155,7 @@ class _Linking:
         """
         found: list[tuple[float, Place]] = []
         for place in literal_places(self.workflow):
-            if source in self._earlier(place) and self._may_link(place):
+            if source in self._earlier(place, within_lists=self.said_too) and self._may_link(place):
                 ways = derivations(place.value, place.argument, {source: self.outputs[source]}, weak=True)
                 found += [(ways[0].cost, place)] if ways else []
         rare = [place for _, place in found if place.value not in _COMMON]
@@ -161,7 +166,7 @@ class _Linking:
     def _is_short(self, source: str) -> bool:
         news = [v for v in _leaves(self.outputs[source]) if v is not None and not isinstance(v, bool)]
         given = self.given.get(source, ())
-        return sum(not any(json_equal(value, own) for own in given) for value in news) <= _SHORT_ANSWER
+        return sum(not any(json_equal(value, own.value) for own in given) for value in news) <= _SHORT_ANSWER
 
     def _read(self) -> set[str]:
         return {read for reads in data_dependencies(self.workflow).values() for read in reads}
@@ -184,10 +189,15 @@ class _Linking:
                 continue
             return
 
-    def _earlier(self, place: Place) -> dict[str, JsonValue]:
+    def _earlier(self, place: Place, *, within_lists: bool = False) -> dict[str, JsonValue]:
         """Return the outputs that may have been there when the place's node was called, echoes left out.
 
         What stands later in the document was not: nobody plans, or records, in another order.
+
+        Args:
+            place: where a value was given.
+            within_lists: whether a value that a call was given as one of many is no echo: the mean of
+                numbers may be one of them.
         """
         later = descendants(self.workflow, place.node) | {place.node}
         before = self.workflow.nodes[: self.workflow.index(place.node)]
@@ -196,7 +206,11 @@ class _Linking:
             for node in before
             if node.id not in later
             and node.id in self.outputs
-            and not any(json_equal(place.value, own) for own in self.given.get(node.id, ()))
+            and not any(
+                json_equal(place.value, own.value)
+                for own in self.given.get(node.id, ())
+                if not (within_lists and _INDEX.search(own.pointer))
+            )
         }
 
     def _known(self, place: Place) -> list[Known]:
@@ -204,5 +218,6 @@ class _Linking:
         declared = self.workflow.inputs.get("properties")
         names = declared if isinstance(declared, dict) else {}
         named = [Known(f"$inputs.{name}", value) for name, value in self.inputs.items() if name in names]
-        others = (other for other in self.said if other.value != place.value)
-        return [*named, *(Known(escape_literal(other.value), other.value) for other in others)]
+        given = [other.value for other in self.said]
+        others = [*given, *(value for value in self.stated if value not in given)]
+        return [*named, *(Known(escape_literal(value), value) for value in others if value != place.value)]

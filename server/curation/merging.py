@@ -7,7 +7,7 @@ from itertools import combinations
 
 from server.audit_report import MergeSuggestion
 from server.planning.router import example_of
-from server.planning.task_reading import likeness
+from server.planning.task_reading import pattern_of
 from skills_store.skill import Skill
 
 __all__ = ["merge_suggestions"]
@@ -37,7 +37,7 @@ def _suggestion(one: Skill, two: Skill) -> MergeSuggestion | None:
             keep=one.name, merge=two.name, why="they make the same calls with other constants"
         )
     tasks = (one.provenance.task, two.provenance.task)
-    if tasks[0] and tasks[1] and likeness(tasks[1], tasks[0], example_of(one)) >= _ALIKE:
+    if tasks[0] and tasks[1] and pattern_of(tasks[0], example_of(one)).likeness(tasks[1]) >= _ALIKE:
         return MergeSuggestion(
             keep=one.name, merge=two.name, why="their tasks say the same with other values"
         )

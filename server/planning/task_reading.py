@@ -20,12 +20,27 @@ from pydantic import JsonValue
 from catalog.similarity import words
 from server.planning.literals import TaskLiteralKind, task_literals
 
-__all__ = ["Reading", "is_same_family", "likeness", "look", "read_as"]
+__all__ = [
+    "Reading",
+    "TaskPattern",
+    "Token",
+    "is_same_family",
+    "look",
+    "pattern_of",
+    "read_as",
+    "said_tokens",
+    "task_tokens",
+]
+
+Token = tuple[str, str]
+"""What a word or a value of a task is, and how it looks."""
 
 _LONGEST_PHRASE = 6
 _LONGEST_INSTEAD = 3
 _MOST_READINGS = 64
 _SAME = 0.85
+_MOST_KEPT = 16_384
+"""Tasks that are kept as they were read: more than a large bank has skills."""
 _SMALL_TALK = frozenset(
     {"a", "an", "the", "please", "just", "me", "my", "can", "could", "would", "you", "i", "what", "is"}
     | {"are", "compute", "calculate", "determine", "tell", "give", "show", "get", "find"}
@@ -88,25 +103,79 @@ def read_as(task: str, own: str, example: Mapping[str, JsonValue]) -> Reading | 
     return min(found, key=lambda reading: len(reading.instead), default=None)
 
 
-def likeness(task: str, own: str, example: Mapping[str, JsonValue]) -> float:
-    """Return how much two tasks say the same once the values of inputs are slots, in [0, 1].
+@dataclass(frozen=True, slots=True)
+class TaskPattern:
+    """What a task says with its values taken out. `slots` are what stood there: kind, and pieces."""
 
-    It is the share of what either says that both say, in any order.
+    said: Mapping[Token, int]
+    slots: tuple[tuple[TaskLiteralKind, int], ...]
+
+    def likeness(self, task: str) -> float:
+        """Return how much a task says the same once values are slots, in [0, 1].
+
+        It is the share of what either says that both say, in any order.
+        """
+        asked, shared = _counted(task), 0
+        free: dict[Token, int] = {}
+        for token, count in asked.items():
+            both = min(count, self.said.get(token, 0))
+            shared += both
+            if count > both:
+                free[token] = count - both
+        filled = 0
+        for kind, width in self.slots:
+            taken = list(islice((token for token in free if kind in ("word", token[0])), width))
+            filled += bool(taken)
+            for token in taken:
+                if free[token] == 1:
+                    del free[token]
+                else:
+                    free[token] -= 1
+        whole = sum(self.said.values()) + len(self.slots) + sum(free.values())
+        return (shared + filled) / whole if whole else 1.0
+
+
+def pattern_of(own: str, example: Mapping[str, JsonValue]) -> TaskPattern:
+    """Return what a task says beside its values.
+
+    Args:
+        own: the task.
+        example: inputs by name that it was solved with.
     """
-    slots = _slots(own, example) or {}
+    slots, pieces = _slots(own, example) or {}, _pieces(own)
     inside = {place for first, slot in slots.items() for place in range(first, first + slot.width)}
-    pieces = _pieces(own)
     said = Counter(_token(piece) for place, piece in enumerate(pieces) if place not in inside)
-    asked = Counter(_token(piece) for piece in _pieces(task))
-    shared = sum((said & asked).values())
-    free, filled = asked - said, 0
-    for first, slot in slots.items():
-        kind = pieces[first].kind
-        taken = [token for token in free if kind in ("word", token[0])][: slot.width]
-        filled += bool(taken)
-        free -= Counter(taken)
-    whole = sum(said.values()) + len(slots) + sum(free.values())
-    return (shared + filled) / whole if whole else 1.0
+    return TaskPattern(said, tuple((pieces[first].kind, slot.width) for first, slot in slots.items()))
+
+
+@lru_cache(maxsize=64)
+def _counted(task: str) -> Mapping[Token, int]:
+    return Counter(_token(piece) for piece in _pieces(task))
+
+
+def said_tokens(own: str, example: Mapping[str, JsonValue]) -> frozenset[Token] | None:
+    """Return what a task has to say to be read as another one; None where none can be.
+
+    Args:
+        own: the other task.
+        example: inputs by name that it was solved with.
+    """
+    slots = _slots(own, example)
+    if slots is None:
+        return None
+    pieces, said, at = _pieces(own), set[Token](), 0
+    while at < len(pieces):
+        if at in slots:
+            at += slots[at].width
+        else:
+            said.add(_token(pieces[at]))
+            at += 1
+    return frozenset(said)
+
+
+def task_tokens(task: str) -> frozenset[Token]:
+    """Return what a task says."""
+    return frozenset(_token(piece) for piece in _pieces(task))
 
 
 def is_same_family(task: str, other: str) -> bool:
@@ -137,11 +206,11 @@ def _agree(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> bool
     return all(look(other[name]) == look(value) for name, value in one.items() if name in other)
 
 
-def _token(piece: _Piece) -> tuple[str, str]:
+def _token(piece: _Piece) -> Token:
     return piece.kind, look(piece.value)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_MOST_KEPT)
 def _pieces(task: str) -> tuple[_Piece, ...]:
     """Return a task piece by piece, in order: values as the task states them, words as stems."""
     stated = [literal for literal in task_literals(task) if literal.kind != "word"]
@@ -164,7 +233,7 @@ def _slots(task: str, example: Mapping[str, JsonValue]) -> Mapping[int, _Slot] |
     return _places(task, tuple((name, said) for name, said in looks if said))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_MOST_KEPT)
 def _places(task: str, wanted: tuple[tuple[str, str], ...]) -> Mapping[int, _Slot] | None:
     pieces = _pieces(task)
     found: dict[int, _Slot] = {}

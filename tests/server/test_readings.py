@@ -120,3 +120,21 @@ async def test_an_input_that_two_answers_gave_becomes_data_flow_in_the_next_vers
     assert (second.version, [*second.tests[0].inputs]) == (2, ["who"])
     assert {"original", "held_out"} <= {test.kind for test in second.tests}
     assert ran.outputs == {"sent": "Grace-0815 New York"}
+
+
+async def test_a_value_that_only_calls_left_out_were_given_keeps_a_wider_skill_from_being_active(open_desk):
+    zones = {"Lagos": "4.5h ahead", "Lima": "-5.0h behind", "Dubai": "2.0h ahead"}
+    tools = [
+        ScriptedTool("apart", lambda n: {"text": f"they are {zones[n['zone']]}"}),
+        ScriptedTool("minutes", lambda n: {"minutes": n["hours"] * 60}),
+    ]
+    effects = {"clocks": {"*": Effect.PURE}}
+    async with open_desk({"clocks": ScriptedServer(lambda: tools)}, effects=effects) as desk:
+        for zone, hours in (("Lagos", 4), ("Lima", -5)):
+            await desk.bank.call_tool(ToolId("clocks", "apart"), {"zone": zone}, recording=zone)
+            await desk.bank.call_tool(ToolId("clocks", "minutes"), {"hours": hours}, recording=zone)
+            request = SaveRequest("apart", recording=zone, task=f"How many minutes is '{zone}' apart?")
+            saved = await desk.bank.save(request)
+    assert saved.skill is not None
+    assert saved.skill.state != "active"
+    assert "'Lima'" in saved.reason

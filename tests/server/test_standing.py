@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from catalog.tools import ToolId
-from server.requests import RepairRequest, SaveRequest
+from server.bank.planning_cost import planning_saved
+from server.requests import RepairRequest, SaveRequest, SolveRequest
 from skills_store.errors import UnknownSkill
+from skills_store.skill import Planning
 
 pytestmark = pytest.mark.anyio
 
@@ -83,3 +85,46 @@ async def test_an_unknown_skill_is_refused(open_desk):
     async with open_desk() as desk:
         with pytest.raises(UnknownSkill, match="there is no skill linear"):
             await desk.bank.show_skill("linear")
+
+
+class TestWhatPlanningCost:
+    async def test_is_kept_of_a_task_planned_from_scratch_and_counted_for_each_use(self, open_desk):
+        async with open_desk() as desk:
+            solved = await desk.bank.solve("Convert 3 miles to meters", SolveRequest(save="far"))
+            assert (solved.route, solved.skill) == ("dynamic", "far")
+            (planned,) = (await desk.bank.describe_skill("far", 1)).provenance.plannings
+            for _ in range(2):
+                again = await desk.bank.solve("Convert 5 miles to meters", SolveRequest())
+                assert again.route == "direct"
+            saved = (await desk.bank.show_skill("far")).standing.use.planning
+        assert planned.tokens == 0  # no model was asked
+        assert planned.seconds > 0
+        assert saved.runs == 1
+        assert saved.seconds == pytest.approx(2 * planned.seconds)
+
+    async def test_is_not_known_of_what_was_never_planned(self, open_desk, linear):
+        async with open_desk() as desk:
+            await saved(desk, linear)
+            assert (await desk.bank.show_skill("linear")).standing.use.planning is None
+
+
+@pytest.mark.parametrize(
+    ("plannings", "successes", "told"),
+    [
+        pytest.param((), 3, None, id="none-planned"),
+        pytest.param(((900, 4.0), (300, 2.0)), 3, (2, 600.0, 3.0, 1800, 9.0), id="their-mean"),
+        pytest.param(((900, 4.0),), 0, (1, 900.0, 4.0, 0, 0.0), id="no-use-yet"),
+    ],
+)
+async def test_uses_save_what_the_planned_runs_of_the_family_cost(
+    open_desk, linear, plannings, successes, told
+):
+    async with open_desk() as desk:
+        await saved(desk, linear)
+        skill = await desk.bank.describe_skill("linear", 1)
+    costs = tuple(Planning(tokens=tokens, seconds=seconds, calls=0) for tokens, seconds in plannings)
+    provenance = skill.provenance.model_copy(update={"plannings": costs})
+    found = planning_saved(skill.model_copy(update={"provenance": provenance}), successes)
+    assert told == (
+        found and (found.runs, found.tokens_a_run, found.seconds_a_run, found.tokens, found.seconds)
+    )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.planning.task_reading import Reading, is_same_family, likeness, read_as
+from server.planning.task_reading import Reading, is_same_family, pattern_of, read_as
 
 MILES = ("Convert 5 miles to kilometers", {"value": 5, "from": "miles", "to": "kilometers"})
 ROWS = ("Count rows over 100 in sales.csv", {"path": "sales.csv"})
@@ -25,7 +25,7 @@ ROWS = ("Count rows over 100 in sales.csv", {"path": "sales.csv"})
     ],
 )
 def test_likeness_is_the_share_of_what_either_says_that_both_say(task, own, alike):
-    assert likeness(task, *own) == pytest.approx(alike)
+    assert pattern_of(*own).likeness(task) == pytest.approx(alike)
 
 
 def test_what_stands_in_a_slot_without_being_of_its_kind_is_told_apart():
@@ -54,5 +54,5 @@ def test_a_family_says_the_same_with_other_values(one, other, same):
 
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_any_two_tasks_are_compared(one, other):
-    assert 0 <= likeness(one, other, {"x": other[:5]}) <= 1
-    assert likeness(one, one, {}) == 1.0
+    assert 0 <= pattern_of(other, {"x": other[:5]}).likeness(one) <= 1
+    assert pattern_of(one, {}).likeness(one) == 1.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from catalog.tools import ToolId
 from skills_store.lifecycle import STATES
-from skills_store.retrieval import NOT_RECALLED, SkillIndex, confusable
+from skills_store.retrieval import NOT_RECALLED, Circumstances, SkillIndex, confusable
 from skills_store.skill import Guidance, Provenance, ReplayTest, Signature, Skill
 from skills_store.utility import UseCounts
 from skills_store.workflow.model import Node, Workflow
@@ -61,6 +61,10 @@ LOAN = a_skill(
 BANK = (TEMPERATURE, HASHES, LOAN)
 
 
+def used(counts: dict[str, UseCounts]) -> Circumstances:
+    return Circumstances(uses=lambda name: counts.get(name, UseCounts()))
+
+
 def found(query: str, bank: tuple[Skill, ...] = BANK, **options: Any) -> list[str]:
     return [hit.skill.name for hit in SkillIndex(bank).search(query, **options)]
 
@@ -95,7 +99,7 @@ def test_a_value_of_the_original_task_is_not_what_a_skill_is_about():
 
 
 def test_the_name_itself_is_the_best_hit_there_can_be():
-    hit = SkillIndex(BANK, {"hash_of_file": UseCounts(1000, 1000)}).search("hash_of_file")[0]
+    hit = SkillIndex(BANK).search("hash_of_file", beside=used({"hash_of_file": UseCounts(1000, 1000)}))[0]
     assert hit.skill is HASHES
     assert hit.score > 0.84
 
@@ -110,7 +114,7 @@ def test_a_score_means_the_same_in_a_bank_of_one():
 
 def test_a_hit_says_why():
     uses = {"monthly_payment": UseCounts(5, 3, 1)}
-    hit = SkillIndex(BANK, uses).search("monthly loan cost of 1000 at 5")[0]
+    hit = SkillIndex(BANK).search("monthly loan cost of 1000 at 5", beside=used(uses))[0]
     assert hit.reasons == (
         "name: monthly",
         "task: loan, cost",
@@ -138,7 +142,8 @@ def test_of_two_that_cover_the_same_the_one_whose_inputs_fit_comes_first():
 
 def test_of_two_that_fit_the_same_the_one_that_works_comes_first():
     twins = (a_skill("add_a", "add numbers"), a_skill("add_b", "add numbers"))
-    hits = SkillIndex(twins, {"add_a": UseCounts(9, 1), "add_b": UseCounts(9, 8)}).search("add numbers")
+    uses = {"add_a": UseCounts(9, 1), "add_b": UseCounts(9, 8)}
+    hits = SkillIndex(twins).search("add numbers", beside=used(uses))
     assert [hit.skill.name for hit in hits] == ["add_b", "add_a"]
 
 
@@ -146,7 +151,7 @@ def test_a_task_of_the_same_pattern_comes_first_whatever_else_fits():
     twins = (a_skill("add_a", "add numbers"), a_skill("add_b", "add numbers", {"city": TEXT}))
     assert found("add numbers", twins) == ["add_a", "add_b"]
     hits = SkillIndex(twins).search(
-        "add numbers", alike=lambda skill: {"add_b": 0.9, "add_a": 0.5}[skill.name]
+        "add numbers", beside=Circumstances(alike=lambda skill: {"add_b": 0.9, "add_a": 0.5}[skill.name])
     )
     assert [hit.skill.name for hit in hits] == ["add_b", "add_a"]
     assert hits[0].score >= hits[1].score
@@ -156,7 +161,7 @@ def test_a_task_of_the_same_pattern_comes_first_whatever_else_fits():
 
 def test_what_speaks_against_a_skill_takes_from_its_score_and_is_told():
     sound = SkillIndex([LOAN]).search("loan")[0]
-    risky = SkillIndex([LOAN]).search("loan", risk=lambda _: 0.5)[0]
+    risky = SkillIndex([LOAN]).search("loan", beside=Circumstances(risk=lambda _: 0.5))[0]
     assert risky.score == pytest.approx(0.75 * sound.score)
     assert risky.reasons[-1] == "what speaks against it: 0.50"
 
@@ -186,3 +191,17 @@ def test_scores_lie_in_the_unit_and_do_not_depend_on_the_order_of_the_bank(bank,
     assert hits == SkillIndex(BANK).search(query)
     assert all(0 < hit.score <= 1 and hit.reasons for hit in hits)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_an_index_that_follows_its_bank_finds_what_one_made_anew_finds():
+    index = SkillIndex(BANK)
+    later = (TEMPERATURE, LOAN.model_copy(update={"state": "retired"}), a_skill("add", "add numbers"))
+    index.update(later)
+    for query in ("loan", "hash a file", "add numbers", "temperature in Lima"):
+        assert index.search(query) == SkillIndex(later).search(query)
+
+
+def test_what_may_not_be_found_does_not_count_either():
+    query = "temperature in Lima in fahrenheit"
+    among = SkillIndex(BANK).search(query, allowed=frozenset({TEMPERATURE.name}))
+    assert among == SkillIndex([TEMPERATURE]).search(query)

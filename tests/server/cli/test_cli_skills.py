@@ -13,6 +13,7 @@ from server.reports import (
     DeletedReport,
     MoveReport,
     NeededTool,
+    PlanningSaved,
     RunCost,
     RunReport,
     ShownSkill,
@@ -95,7 +96,14 @@ SKILL = Skill(
         checks=(AdmissionCheck(name="varied_runs", gate="function", passed=False, detail="1 of 2"),),
     ),
 )
-NOT_USED = {"uses": 0, "successes": 0, "world_faults": 0, "likely_at_least": 0, "round_trips_saved": 0}
+NOT_USED = {
+    "uses": 0,
+    "successes": 0,
+    "world_faults": 0,
+    "likely_at_least": 0,
+    "round_trips_saved": 0,
+    "planning": None,
+}
 SHOWN = ShownSkill(
     **dict(SKILL),
     standing=Standing(
@@ -120,6 +128,9 @@ SHOWN = ShownSkill(
             likely_at_least=0.3,
             cost=RunCost(runs=2, calls=4, seconds=1, median=0.5),
             round_trips_saved=3,
+            planning=PlanningSaved(
+                runs=2, tokens_a_run=612.5, seconds_a_run=4.25, tokens=1838, seconds=12.75
+            ),
         ),
     ),
 )
@@ -170,11 +181,12 @@ def test_skills_show_fits_a_skill_on_one_screen(cli):
         "\nCost and use\n  learned from 1 run: 2 calls, 0.5 s; judged in 0.0 s\n"
         "  3 of 5 uses right (likely at least 30%), 1 stopped by the world"
         "; 2 runs: 4 calls, 1.0 s, 0.50 s each\n"
-        "  saved a client 3 round trips; not known: tokens saved, planning time saved\n"
+        "  saved a client 3 round trips; of planning 1838 tokens and 12.8 s, by 2 planned runs of its family"
+        " (612 tokens and 4.2 s each)\n"
     )
     shown = cli("skills", "show", "to_f", "--json").json
     assert shown == {**SKILL.model_dump(mode="json"), "standing": SHOWN.standing.model_dump(mode="json")}
-    assert shown["standing"]["use"]["not_known"] == ["tokens saved", "planning time saved"]
+    assert shown["standing"]["use"]["planning"]["tokens"] == 1838
 
 
 def test_skills_show_says_what_is_not_known(cli):
