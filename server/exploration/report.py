@@ -1,4 +1,4 @@
-"""What an exploration answers, as data: the stable keys of `skillbank explore --json`."""
+"""What an exploration answers, as data: the stable keys of `skillbank explore SERVER --json`."""
 
 from __future__ import annotations
 
