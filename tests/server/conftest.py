@@ -183,7 +183,7 @@ def open_desk(tmp_path: Path) -> OpenDesk:
         store: Any = None,
         timeout_seconds: float = 10.0,
         finder: Finder | None = None,
-        clock: Callable[[], float] = lambda: 1_700_000_000.0,
+        now: Callable[[], float] = lambda: 1_700_000_000.0,
         curation: CurationSpec | None = None,
     ) -> AsyncGenerator[Desk]:
         makers = {"units": units, "calculator": calculator, "hashes": hashes, "notes": notes, "clock": clock}
@@ -213,7 +213,7 @@ def open_desk(tmp_path: Path) -> OpenDesk:
                     consent=consent or NoConsent(),
                     progress=progress.append,
                     redact=Redactor(secrets).redact,
-                    clock=clock,
+                    clock=now,
                     config_path=tmp_path / "config.json",
                     store_path=tmp_path / "store.db",
                     spill=Spill(tmp_path / "values"),

@@ -29,7 +29,7 @@ NEVER, ALWAYS = CurationSpec(withhold=0.0), CurationSpec(withhold=0.5)
 def open_ticking(open_desk):
     """Open a desk whose clock goes on by a second whenever it is looked at."""
     seconds = itertools.count(1_700_000_000)
-    return partial(open_desk, clock=lambda: float(next(seconds)))
+    return partial(open_desk, now=lambda: float(next(seconds)))
 
 
 def task(text):
