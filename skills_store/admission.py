@@ -170,6 +170,8 @@ def _function(evidence: Evidence) -> Iterable[_Finding]:
     yield _reached(evidence, names)
     frozen = [f"the task's {literal} is a constant in the workflow" for literal in evidence.frozen_literals]
     yield _faultless("no_frozen_literals", "function", frozen, leaves="context_only")
+    guessed = [f"nobody said that {name!r} may vary: run it with another value" for name in evidence.unsaid]
+    yield _faultless("inputs_said", "function", guessed, leaves="proposed")
     undecided = [evidence.undecided] if evidence.undecided else []
     yield _faultless(ONE_READING, "function", undecided, leaves="proposed")
 

@@ -121,6 +121,8 @@ class Evidence:
     """Values that the task states and the workflow still holds as constants, readable."""
     undecided: str = ""
     """Why another reading of its run holds as well, and what would decide; empty when it is the only one."""
+    unsaid: tuple[str, ...] = ()
+    """Inputs that nobody named, no task says, and that had one value in all runs: constants, perhaps."""
     verifications: tuple[Verification, ...] = ()
     """What was said of the runs it was made from."""
     distinct_verified_traces: int = 0

@@ -102,6 +102,8 @@ class Provenance(_Record):
     explicit_save: bool = False
     imported_from: str | None = None
     """File it came from and the digest it had there; None: it was made in this bank."""
+    named: tuple[str, ...] = ()
+    """Inputs that whoever saved it named."""
     plannings: tuple[Planning, ...] = ()
     """Of those runs it was made from that were planned from scratch."""
 

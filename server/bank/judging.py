@@ -5,7 +5,7 @@ Compiling is `server.compilation`, what is kept of it `learning`, the gates `ski
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
@@ -20,6 +20,7 @@ from server.compilation.compile import Compiled
 from server.compilation.lifting import declared_inputs
 from server.curation.gathering import Candidate, gather_evidence
 from server.curation.seen import seen_values
+from server.planning.literals import mentions
 from server.progress import Progress
 from skills_store.admission import judge_admission
 from skills_store.evidence import Evidence
@@ -107,10 +108,34 @@ async def judge_candidate(lesson: Lesson, name: str | None, parent: Skill | None
     )
     works = judge_admission(gathered.evidence).state != "shadow"
     twin = await find_twin(gathered.skill, lesson.snapshot, context) if works else None
-    evidence = replace(gathered.evidence, equals=twin.name if twin else None)
+    unsaid = () if lesson.has_border else _unsaid(skill, lesson.examples)
+    evidence = replace(gathered.evidence, equals=twin.name if twin else None, unsaid=unsaid)
     verdict = judge_admission(evidence)
     changes = {"state": verdict.state, "reason": verdict.reason, "verdict": verdict}
     return Judged(gathered.skill.model_copy(update=changes), verdict, evidence, twin)
+
+
+def _unsaid(skill: Skill, examples: Sequence[Mapping[str, JsonValue]]) -> tuple[str, ...]:
+    """Return the inputs that nothing says are any: not named, not in the task, one value in all runs."""
+    runs = [test.inputs for test in skill.tests if test.kind in ("original", "held_out")]
+    found: list[str] = []
+    for name in declared_inputs(skill.workflow):
+        values = [given[name] for given in (*runs, *examples) if name in given]
+        is_shown = any(value != values[0] for value in values)
+        if values and not is_shown and name not in skill.provenance.named:
+            found += [] if _is_said(values[0], skill.provenance.task or "") else [name]
+    return tuple(found)
+
+
+def _is_said(value: JsonValue, task: str) -> bool:
+    """Return whether a task says a value; what cannot be said in words counts as said."""
+    match value:
+        case bool() | None | dict():
+            return True
+        case list():
+            return all(_is_said(part, task) for part in value)
+        case _:
+            return mentions(task, value)
 
 
 def _next_version(skill: Skill, parent: Skill, context: Context) -> Skill:

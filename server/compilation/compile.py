@@ -263,5 +263,6 @@ def _provenance(run: VerifiedRun, *, explicit: bool) -> Provenance:
         edits=run.edits,
         verifications=run.verifications,
         explicit_save=explicit,
+        named=tuple(sorted(run.inputs)),
         plannings=() if run.planning is None else (run.planning,),
     )

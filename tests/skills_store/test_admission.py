@@ -82,6 +82,12 @@ def failing(evidence: Evidence) -> dict[str, str]:
     return {check.name: check.detail for check in judge_admission(evidence).checks if not check.passed}
 
 
+def test_an_input_that_nobody_said_waits_for_another_value():
+    verdict = judge_admission(good(unsaid=("unit",)))
+    assert verdict.state == "proposed"
+    assert "nobody said that 'unit' may vary" in verdict.reason
+
+
 def test_a_verdict_lists_every_check_in_order_with_its_inputs():
     verdict = judge_admission(good())
     assert (verdict.state, verdict.reason) == ("active", "all gates passed; 2 distinct verified runs")
@@ -96,6 +102,7 @@ def test_a_verdict_lists_every_check_in_order_with_its_inputs():
         ("function", "varied_runs", True),
         ("function", "inputs_reach_outputs", True),
         ("function", "no_frozen_literals", True),
+        ("function", "inputs_said", True),
         ("function", "one_reading", True),
         ("safety", "effects", True),
         ("safety", "data_flow", True),
