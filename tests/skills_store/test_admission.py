@@ -116,7 +116,7 @@ def test_a_verdict_lists_every_check_in_order_with_its_inputs():
         {"test": "original", "inputs": {"value": 1, "unit": "m"}, "passed": True, "isolated": False}
     ]
     assert (replay.detail, replay.seconds) == ("1 of 1 replays gave the recorded outputs", 0.25)
-    assert verdict.checks[11].inputs == [{"tool": "units/convert", "effect": "pure", "reset": "none"}]
+    assert verdict.checks[12].inputs == [{"tool": "units/convert", "effect": "pure", "reset": "none"}]
 
 
 @pytest.mark.parametrize(
