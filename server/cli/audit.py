@@ -21,7 +21,7 @@ def audit(session: Session, *, names: tuple[str, ...], dry_run: bool) -> int:
     Skills made stale by a changed tool are verified again, and repaired where they do not pass. The
     tests of the most used skills, and of those something speaks against, run in fresh processes.
     What fails is restricted to guidance, then suppressed, then retired, one step at a time; each step
-    has its reason, and `skills restore` takes it back. What a person wrote or pinned is only told.
+    has its reason, and 'skills restore' takes it back. What a person wrote or pinned is only told.
     Old traces are dropped, and the budget of the bank is kept.
 
     \b

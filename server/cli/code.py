@@ -38,7 +38,7 @@ class _Grant(click.ParamType[tuple[str, ToolId]]):
     "tests",
     type=EXISTING,
     required=True,
-    help="Its tests: Python asserts `assert f(1) == 2`, read and never run, or a JSON list.",
+    help="Its tests: Python asserts like 'assert f(1) == 2', read and never run, or a JSON list.",
 )
 @click.option("--entry", metavar="FUNCTION", help="Which function. Default: the last that is not private.")
 @click.option(

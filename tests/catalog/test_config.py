@@ -541,8 +541,8 @@ def test_effects_of_a_server_that_is_not_there_are_a_problem_to_show():
 
 def test_a_key_of_ours_that_is_none_is_a_problem_to_show_and_refused_in_a_file_of_classes():
     known = (
-        "effects, reset, reset_checks, allow, labels, flows, learning, models, idle_seconds, curation,"
-        " forward, publish"
+        "effects, reset, reset_checks, allow, labels, flows, learning, models, principals, idle_seconds,"
+        " curation, forward, publish"
     )
     config = config_of('{"skillbank": {"efects": {}}}')
     assert config.problems == (f"skillbank.efects is no key of ours and is not read; there are: {known}",)

@@ -37,12 +37,14 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @asynccontextmanager
 async def served_over_http(options: list[str]) -> AsyncGenerator[str]:
-    command = [*CLI, "serve", "--http", "127.0.0.1:0", *options]
+    command = [*CLI, "serve", "--http", "127.0.0.1:0", "--no-token", *options]
     async with await anyio.open_process(command, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         try:
             with anyio.fail_after(60):
-                said = await BufferedByteReceiveStream(process.stderr).receive_until(b"\n", 10_000)
+                lines, said = BufferedByteReceiveStream(process.stderr), b""
+                while not said.startswith(b"serving at "):
+                    said = await lines.receive_until(b"\n", 10_000)
             yield said.decode().removeprefix("serving at ").strip()
         finally:
             process.terminate()

@@ -35,7 +35,13 @@ LATER = {
     *("reviewing", "routing", "saving", "seeding", "solving", "standing"),
 }
 """Use cases of `server.bank` that are loaded when they are asked for."""
-UNASKED = {"server.demo", "server.evolution", "server.compilation", "server.curation", "server.cli.render"}
+UNASKED = {
+    "server.demo",
+    "server.evolution.driver",
+    "server.compilation",
+    "server.curation",
+    "server.cli.render",
+}
 
 
 def serve_command(folder: Path) -> list[str]:

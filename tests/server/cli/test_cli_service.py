@@ -29,12 +29,22 @@ COMMANDS = sorted(leaves())
 
 def test_the_commands_are_these():
     assert [" ".join(path) for path in COMMANDS] == [
-        *("add", "bench", "check", "demo", "doctor"),
-        *("effects labels", "effects list", "effects set", "effects verify", "init"),
-        *("inputs forget", "inputs list", "inputs set", "login", "logout"),
+        *("add", "audit", "bench", "check", "demo", "doctor"),
+        *("effects approvals", "effects approve", "effects labels", "effects list", "effects revoke"),
+        *("effects set", "effects verify", "explore", "export", "import", "init"),
+        *("inputs forget", "inputs list", "inputs set", "install", "login", "logout"),
         *("model fetch", "model list", "model serve", "record list", "record prune", "record show", "repair"),
-        *("review", "run", "serve", "skills approve", "skills delete", "skills list", "skills pin"),
-        *("skills reject", "skills retire", "skills rollback", "skills run", "skills save", "skills show"),
+        *("review", "run", "serve", "skills add-code", "skills approve", "skills delete", "skills list"),
+        *(
+            "skills pin",
+            "skills reject",
+            "skills restore",
+            "skills retire",
+            "skills rollback",
+            "skills run",
+            "skills save",
+            "skills show",
+        ),
         *("skills test", "skills unpin", "solve"),
     ]
 
@@ -77,7 +87,7 @@ def test_serve_is_on_stdio_unless_an_address_is_given(cli, arguments, address):
     ran = cli("serve", *arguments)
     assert (ran.code, ran.out, ran.err) == (0, "", "")
     settings, served = cli.work["serve"]
-    assert (settings.config_path, served) == (cli.config, address)
+    assert (settings.config_path, served.address) == (cli.config, address)
 
 
 @pytest.mark.parametrize("address", ["8765", ":8765", "host:", "host:http", "host:99999"])
