@@ -58,6 +58,8 @@ class LoggedOut:
 async def log_in(spec: ServerSpec, visit: Visit, *, wait_seconds: float) -> LoggedIn:
     """Log a person in to an expanded server over HTTP, and keep the tokens.
 
+    A login that a call found to lack scope is asked for anew, with what was granted and what lacked.
+
     Args:
         spec: the server; it has a place for secrets.
         visit: sends the person to the authorization server.
@@ -71,7 +73,8 @@ async def log_in(spec: ServerSpec, visit: Visit, *, wait_seconds: float) -> Logg
     tokens = KeptTokens(secrets, url, spec.oauth)
     try:
         with anyio.fail_after(wait_seconds):
-            if await _is_welcome(spec):
+            login = await tokens.load()
+            if login.challenge is None and await _is_welcome(spec):
                 login = await tokens.load()
                 return _logged_in("open" if login.tokens is None else "already", login)
             await _ask(spec, url, tokens, visit)
@@ -113,7 +116,8 @@ def _loginable(spec: ServerSpec) -> tuple[str, SecretStore]:
 
 async def _ask(spec: ServerSpec, url: str, tokens: KeptTokens, visit: Visit) -> None:
     """Send a person through the login; the tokens are kept when this returns."""
-    registered = (await tokens.load()).client
+    login = await tokens.load()
+    registered = login.client
     port = spec.oauth.callback_port or _free_port_of(registered)
     if port is None and registered is not None:
         await tokens.forget()  # it is registered for a port that is taken
@@ -128,8 +132,10 @@ async def _ask(spec: ServerSpec, url: str, tokens: KeptTokens, visit: Visit) -> 
                 client_metadata_url=spec.oauth.client_metadata_url,
             )
             tokens.context = provider.context
-            if not await _lets_in(spec, LoginAuth(spec.name, provider, tokens, asks=True)):
+            auth = LoginAuth(spec.name, provider, tokens, asks=True, challenge=login.challenge)
+            if not await _lets_in(spec, auth):
                 raise LoginFailed(spec.name, "it refuses the tokens it was just promised")
+            await tokens.keep_challenge(None)
     except OSError as error:
         raise LoginFailed(spec.name, f"no port to come back to: {error.strerror or error}") from error
 

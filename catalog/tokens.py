@@ -57,6 +57,9 @@ class KeptLogin(BaseModel):
     """As the authorization server registered it; None where it was registered by hand."""
     metadata: OAuthMetadata | None = None
     """Of the authorization server: where tokens are renewed and revoked."""
+    challenge: str | None = None
+    """`WWW-Authenticate` of a call that was refused for want of scope, for the next login to answer;
+    None: none was."""
 
 
 def _parsed(text: str) -> KeptLogin | None:
@@ -135,6 +138,11 @@ class KeptTokens:
                 }
             )
         )
+
+    async def keep_challenge(self, challenge: str | None) -> None:
+        """Keep what a login has to ask for beside what was granted, None: nothing any more."""
+        login = await self.load()
+        await self._save(login.model_copy(update={"challenge": challenge}))
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """Return the client, the configured one before a registered one."""

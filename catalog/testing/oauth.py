@@ -30,14 +30,17 @@ from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, Re
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from catalog.testing.scripted import ScriptedServer
 
-__all__ = ["GuardedServer", "open_guarded_server", "visit"]
+__all__ = ["MORE_SCOPE", "GuardedServer", "open_guarded_server", "visit"]
 
 _SCOPE = "tools"
+MORE_SCOPE = "more"
+"""A scope that is asked for only where a server names it."""
 
 
 @dataclass(eq=False)
@@ -52,8 +55,10 @@ class GuardedServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
         echoes: the state that comes back instead of the one sent, None: the one sent.
         audience: what tokens are for instead of what was asked, None: what was asked.
         outage: the status that the token endpoint answers with, None: it works.
+        calls_need: the scope that calls need beside the one that lets in, None: none.
         takes_documents: whether an address of a metadata document is taken as client id.
         log: what it was asked for, in order.
+        asked_scopes: what each login asked for, in order.
     """
 
     tools: ScriptedServer
@@ -63,8 +68,10 @@ class GuardedServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
     echoes: str | None = None
     audience: str | None = None
     outage: int | None = None
+    calls_need: str | None = None
     takes_documents: bool = False
     log: list[str] = field(default_factory=list[str])
+    asked_scopes: list[frozenset[str]] = field(default_factory=list[frozenset[str]])
     clients: dict[str, OAuthClientInformationFull] = field(
         default_factory=dict[str, OAuthClientInformationFull]
     )
@@ -76,6 +83,11 @@ class GuardedServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
     def tokens(self) -> frozenset[str]:
         """Every token that is good now."""
         return frozenset((*self._access, *self._refresh))
+
+    def lacks_scope(self, token: str) -> bool:
+        """Return whether a good token does not allow calls."""
+        access = self._access.get(token)
+        return self.calls_need is not None and access is not None and self.calls_need not in access.scopes
 
     def revoke_access(self) -> None:
         """Make every access token bad; refresh tokens stay good."""
@@ -93,11 +105,13 @@ class GuardedServer(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshT
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
         """Register a client."""
         self.log.append("register")
-        self.clients[client_info.client_id] = client_info
+        every = f"{_SCOPE} {MORE_SCOPE}"  # a client may ask for more later
+        self.clients[client_info.client_id] = client_info.model_copy(update={"scope": every})
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
         """Return where the browser goes with the person's answer."""
         self.log.append("authorize")
+        self.asked_scopes.append(frozenset(params.scopes or ()))
         state = self.echoes if self.echoes is not None else params.state or ""
         if self.denies:
             answer = {"error": "access_denied", "error_description": "not this time", "state": state}
@@ -216,7 +230,7 @@ def _app(guarded: GuardedServer, origin: str) -> Starlette:
             required_scopes=[_SCOPE],
             validate_token_resource=True,
             client_registration_options=ClientRegistrationOptions(
-                enabled=True, valid_scopes=[_SCOPE], default_scopes=[_SCOPE]
+                enabled=True, valid_scopes=[_SCOPE, MORE_SCOPE], default_scopes=[_SCOPE, MORE_SCOPE]
             ),
             revocation_options=RevocationOptions(enabled=True),
         ),
@@ -233,8 +247,18 @@ class _Scripted:
     guarded: GuardedServer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = self._answer(str(scope.get("path")))
+        answer = self._refusal(scope) or self._answer(str(scope.get("path")))
         await (self.app if answer is None else answer)(scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        if scope["type"] != "http":
+            return None
+        headers = Headers(scope=scope)
+        token = headers.get("authorization", "").removeprefix("Bearer ")
+        if headers.get("mcp-method") != "tools/call" or not self.guarded.lacks_scope(token):
+            return None
+        challenge = f'Bearer error="insufficient_scope", scope="{self.guarded.calls_need}"'
+        return Response(status_code=403, headers={"WWW-Authenticate": challenge})
 
     def _answer(self, path: str) -> Response | None:
         if path == "/token" and self.guarded.outage is not None:

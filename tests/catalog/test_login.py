@@ -17,7 +17,7 @@ from catalog.login import log_in, log_out
 from catalog.result import CallFailure, CallSuccess
 from catalog.secret_store import FileSecrets, MemorySecrets
 from catalog.testing import ScriptedServer, ScriptedTool
-from catalog.testing.oauth import open_guarded_server, visit
+from catalog.testing.oauth import MORE_SCOPE, open_guarded_server, visit
 from catalog.tokens import KeptTokens, login_key, login_secrets
 from catalog.tools import ToolId
 
@@ -105,6 +105,32 @@ async def test_a_client_registered_for_a_port_that_is_taken_is_registered_anew(g
     with socket.create_server(("127.0.0.1", port)):
         assert (await sign_in(spec)).status == "logged_in"
     assert guarded.log.count("register") == 2
+
+
+async def test_a_call_that_lacks_scope_makes_the_next_login_ask_for_it_once(guarded, spec):
+    guarded.calls_need = MORE_SCOPE
+    await sign_in(spec)
+    outcome = await call(spec)
+    assert isinstance(outcome, CallFailure)
+    assert f"s: needs login: skillbank login s (it wants more scope: {MORE_SCOPE})" in outcome.message
+    assert "refresh" not in guarded.log
+    assert (await sign_in(spec)).scopes == ("tools", MORE_SCOPE)
+    assert guarded.asked_scopes[1:] == [{"tools", MORE_SCOPE}]
+    assert guarded.log.count("register") == 1
+    assert isinstance(await call(spec), CallSuccess)
+    assert (await log_in(spec, nobody, wait_seconds=WAIT_SECONDS)).status == "already"
+
+
+async def test_a_no_to_more_scope_leaves_the_login_as_it_is_and_is_asked_again(guarded, spec):
+    guarded.calls_need = MORE_SCOPE
+    await sign_in(spec)
+    await call(spec)
+    before = await kept(spec)
+    guarded.denies = True
+    assert isinstance(await sign_in(spec), LoginFailed)
+    assert await kept(spec) == before
+    guarded.denies = False
+    assert (await sign_in(spec)).status == "logged_in"
 
 
 async def test_an_expired_token_is_renewed_where_it_is_known_to_be_also_after_a_restart(guarded, spec):

@@ -40,11 +40,9 @@ OTHER_LOGINS = frozenset(
         "auth/dpop",
         "auth/dpop-nonce",
         "auth/wif-jwt-bearer",
-        "auth/scope-step-up",
     }
 )
-"""Logins that `skillbank login` does not offer: extensions, which are not scored; and, which is, a second
-login that asks for more than the first: a server that wants it is shown as needing a login."""
+"""Logins that `skillbank login` does not offer: extensions, which are not scored."""
 
 
 @OLD
