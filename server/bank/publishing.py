@@ -12,7 +12,7 @@ from skills_store.skill import Skill
 
 __all__ = ["PUBLISHED_AT_MOST", "PublishedSkill", "published_skills", "refresh_published"]
 
-PUBLISHED_AT_MOST = 4
+PUBLISHED_AT_MOST = 2
 """Skills listed as tools where nothing is configured: with the always-there tools they cost a client at
 most 3,000 tokens, however many skills there are.
 

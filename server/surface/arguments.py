@@ -105,12 +105,12 @@ class _Checked(_Arguments):
     inputs: Values = Field(default_factory=dict, description="Inputs by name.")
     assertions: tuple[str, ...] = Field(
         default=(),
-        description="JMESPath conditions over output, inputs and nodes: output.total > `0`",
+        description="JMESPath over output, inputs, nodes: output.total > `0`",
     )
     output_schema: Values = Field(default_factory=dict, description="JSON Schema of the outputs.")
     detail: bool = Field(
         default=False,
-        description="Also return every step and candidate.",
+        description="Also return every step.",
     )
 
     @property
@@ -122,12 +122,12 @@ class _Checked(_Arguments):
 class _Searching(_Checked):
     """Arguments of a search: what it may spend, and what it leaves behind."""
 
-    budget_seconds: float = Field(default=_BUDGET.seconds, ge=0, description="Longest search time.")
-    budget_calls: int = Field(default=_BUDGET.calls, ge=0, description="Most upstream calls.")
+    budget_seconds: float = Field(default=_BUDGET.seconds, ge=0, description="Search time.")
+    budget_calls: int = Field(default=_BUDGET.calls, ge=0, description="Upstream calls.")
     save_as: str | None = Field(
         default=None,
         pattern=r"^[a-z][a-z0-9_]{0,39}$",
-        description="Keep the verified result as a skill of this name.",
+        description="Keep the verified result as this skill.",
     )
 
     @property
@@ -143,7 +143,7 @@ class Solve(_Searching):
     budget_tokens: int = Field(
         default=_BUDGET.tokens,
         ge=0,
-        description="Most tokens of a planning model.",
+        description="Tokens of a planning model.",
     )
     answer: bool = Field(default=False, description="Also put the outputs into words.")
     judge: bool = Field(default=False, description="Also have a model score the run.")
@@ -195,7 +195,7 @@ class FindTools(_Query):
 class DescribeSkill(_Arguments):
     """Arguments of `describe_skill`."""
 
-    name: str = Field(description="Name of the skill, as find_skills gives it.")
+    name: str = Field(description="As find_skills gives it.")
     version: int | None = Field(default=None, ge=1, description="Left out: the current one.")
 
 
@@ -208,14 +208,14 @@ class CallSkill(DescribeSkill):
 class CallTool(_Arguments):
     """Arguments of `call_tool`."""
 
-    server: str = Field(description="Tool server, as find_tools gives it.")
+    server: str = Field(description="As find_tools gives it.")
     tool: str = Field(description="Its name there.")
     arguments: Values = Field(default_factory=dict, description="By its input_schema.")
     trace: str | None = Field(
         default=None,
         min_length=1,
         max_length=100,
-        description="Your name for calls that belong together, for save_skill. Left out: this connection's.",
+        description="Your name for calls that belong together.",
     )
 
     @property
@@ -230,7 +230,7 @@ class SaveSkill(_Arguments):
     name: str = Field(pattern="^[a-z][a-z0-9_]{0,39}$", description="Small letters, digits and _.")
     trace: str | None = Field(
         default=None,
-        description="trace_id of a run, or the name given to call_tool. Left out: this connection's calls.",
+        description="trace_id of a run, or as given to call_tool. Left out: this connection's calls.",
     )
     calls: tuple[int, ...] = Field(default=(), description="Only these calls, numbered from 1.")
     task: str | None = Field(default=None, description="The task; values it says become the skill's inputs.")

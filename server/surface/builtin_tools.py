@@ -58,77 +58,69 @@ _NOTES = types.ToolAnnotations(
 )
 
 _SOLVE = """\
-Do a task that needs tools: finds tools, plans, runs and repairs a workflow until the assertions hold, and
-keeps what works as a skill. Returns status (verified: the checks hold; succeeded: nothing was checked;
-unverified; failed; needs_approval: the user must allow a call), outputs, workflow and skill.
-Example: {"task": "Convert 20 degrees Celsius to Fahrenheit",
-"assertions": ["output.fahrenheit == `68`"]}"""
+Do a task that needs tools: plans, runs and repairs a workflow until the assertions hold, and keeps what
+works as a skill. Returns status (verified: the checks hold; succeeded: nothing was checked; unverified;
+failed; needs_approval: the user must allow a call), outputs, workflow and skill.
+Example: {"task": "Convert 20 C to F", "assertions": ["output.fahrenheit == `68`"]}"""
 
 _RUN = """\
-Run a workflow of tool calls that you wrote: several dependent calls at once, independent ones in
-parallel. Returns status, outputs and faults; each fault names node, place and remedy. If it fails, give
-it to repair_workflow.
+Run a workflow of tool calls that you wrote; independent calls run in parallel. Returns status, outputs and
+faults, each with node, place and remedy. If it fails, give it to repair_workflow.
 Example: {"workflow": {"name": "sum", "inputs": {"type": "object"}, "nodes": [{"id": "add", "tool":
 {"server": "math", "tool": "add"}, "arguments": {"x": "$inputs.a", "y": 2}}], "outputs": {"total":
 "$nodes.add.output#/result"}}, "inputs": {"a": 1}}"""
 
 _REPAIR = """\
-Repair a workflow that fails, by trying changes on the real tools until its assertions hold. Give the task
-in words and at least one assertion: without one, what merely runs counts as success. No check is
-weakened, and nothing that may change the world is done twice. Returns the repaired workflow, outputs,
-edits, a diff, and what is still wrong.
-Example: {"workflow": {"name": "sum", "nodes": []}, "task": "add 1 and 2",
-"assertions": ["output.total == `3`"]}"""
+Repair a workflow that fails, by trying changes on the real tools until its assertions hold. Give at least
+one assertion: without one, what merely runs counts as success. Nothing that may change the world is done
+twice. Returns the workflow, outputs, edits and what is still wrong.
+Example: {"workflow": {"name": "sum"}, "task": "add 1 and 2", "assertions": ["output.total == `3`"]}"""
 
 _FIND_SKILLS = """\
-Search the skills: tested workflows that earned trust. Use it before solve; most skills are not in the tool
-list. Returns hits with name, description, inputs and outputs, best first, for call_skill.
+Search the skills: tested workflows that earned trust. Use it before solve; most skills are not listed here.
+Returns hits, best first, for call_skill.
 Example: {"query": "temperature in fahrenheit"}"""
 
 _DESCRIBE_SKILL = """\
-Show one skill whole: schemas, workflow, tests with example inputs and outputs, when to use it, pitfalls.
+Show one skill whole: schemas, workflow, tests with examples, when to use it, pitfalls.
 Example: {"name": "weather_in_fahrenheit"}"""
 
 _CALL_SKILL = """\
-Call a skill by name, also one that is not in your tool list. Returns status and outputs; on failure the
-faults, each with node and remedy.
+Call a skill by name, listed here or not. Returns status, outputs and faults.
 Example: {"name": "weather_in_fahrenheit", "arguments": {"city": "Paris"}}"""
 
 _FIND_TOOLS = """\
-Search the tools of all connected tool servers. Returns hits with server, tool, description, input schema
-and effect (pure, read, write or unknown), best first, for run_workflow and call_tool.
-Example: {"query": "convert temperature", "limit": 5}"""
+Search the tools of all tool servers. Returns hits with input schema and effect (pure, read, write or
+unknown), best first, for run_workflow and call_tool.
+Example: {"query": "convert temperature"}"""
 
 _CALL_TOOL = """\
-Call one tool of a tool server, found with find_tools. Returns its own answer unchanged. The call is
-recorded, so that what you work out can become a skill.
+Call one tool of a tool server. Returns its own answer unchanged. The call is recorded, so that what you
+work out can become a skill.
 Example: {"server": "math", "tool": "add", "arguments": {"x": 1, "y": 2}}"""
 
 _REPORT_OUTCOME = """\
-Say whether an earlier result proved right, once you or the user know. Skills that prove wrong are
-withdrawn.
+Say whether an earlier result proved right. Skills that prove wrong are withdrawn.
 Example: {"trace_id": "...", "passed": false, "detail": "the total left out the last row"}"""
 
 
 _SAVE_SKILL = """\
-Keep what you just worked out as a skill: compiles your calls through call_tool, or one run_workflow, into
-a workflow whose inputs are the values the task says, and tests it on others. Returns the skill with its
-state (active: callable now; proposed: a person must approve it) and every check.
+Keep what you just worked out as a skill: compiles your calls, or one run_workflow, into a tested workflow
+whose inputs are the values the task says. Returns the skill with its state (active:
+callable now; proposed: a person must approve it).
 Example: {"name": "order_status", "task": "Where is order A-17?"}"""
 
 
 _START_JOB = """\
-Call one of these tools in the background, when it may take minutes. Returns the job's id at once. The
-job goes on when you disconnect, and after a restart of skillbank: what is finished is not done twice.
+Call one of these tools in the background; returns the job's id at once. It goes on when you disconnect.
 Example: {"tool": "solve", "arguments": {"task": "..."}}"""
 
 _POLL_JOB = """\
-See how a job is: working, input_required (the user is asked), completed with the result, failed or
-cancelled. Without an id it lists your jobs. Results are kept for a day unless start_job said otherwise.
+See a job: working, input_required (the user is asked), completed with its result, failed or cancelled.
 Example: {"job": "...", "wait_seconds": 30}"""
 
 _CANCEL_JOB = """\
-Stop a job. Calls under way upstream are cancelled; what they did is not undone.
+Stop a job; what its calls did is not undone.
 Example: {"job": "..."}"""
 
 

@@ -24,26 +24,24 @@ class _Arguments(BaseModel):
 class StartJob(_Arguments):
     """Arguments of `start_job`."""
 
-    tool: str = Field(description="Name of the listed tool to call: solve, repair_workflow, a skill, …")
-    arguments: _AnyObject = Field(default_factory=dict, description="The arguments of that tool.")
+    tool: str = Field(description="Name of a listed tool.")
+    arguments: _AnyObject = Field(default_factory=dict, description="Its arguments.")
     keep_seconds: float = Field(
-        default=KEEP_SECONDS, ge=60, le=_LONGEST_KEPT, description="How long the result is kept."
+        default=KEEP_SECONDS, ge=60, le=_LONGEST_KEPT, description="How long the result stays."
     )
 
 
 class PollJob(_Arguments):
     """Arguments of `poll_job`."""
 
-    job: str | None = Field(default=None, description="Id of the job. Left out: list your newest jobs.")
-    wait_seconds: float = Field(
-        default=0, ge=0, le=50, description="Answer as soon as something changes, at most so much later."
-    )
+    job: str | None = Field(default=None, description="Its id. Left out: lists your jobs.")
+    wait_seconds: float = Field(default=0, ge=0, le=50, description="Wait for a change at most so long.")
 
 
 class CancelJob(_Arguments):
     """Arguments of `cancel_job`."""
 
-    job: str = Field(description="Id of the job.")
+    job: str = Field(description="Its id.")
 
 
 JOB_ARGUMENTS: Mapping[str, type[BaseModel]] = MappingProxyType(

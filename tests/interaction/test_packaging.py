@@ -49,7 +49,10 @@ def test_the_bundle_starts_what_is_there():
     assert (PACKAGING.parent / server["entry_point"]).is_file()
     module, *words = server["mcp_config"]["args"][1:]
     assert module == "server.cli"
-    app.commands["serve"].make_context("serve", words[1:])
+    context = app.make_context("skillbank", list(words), obj=product_wiring(), resilient_parsing=True)
+    command = app.get_command(context, words[0])
+    assert command is not None
+    command.make_context(words[0], words[1:], parent=context)  # raises for words it does not know
 
 
 @pytest.mark.live

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import anyio
@@ -16,9 +17,13 @@ from inline_snapshot import snapshot
 from mcp import Client, MCPError
 from pydantic import ConfigDict
 
+from server.bank.publishing import PUBLISHED_AT_MOST, refresh_published
+from server.settings import Settings
 from server.surface import BUILTIN_NAMES, BankServer
-from server.surface.listing import ListingSource
 from server.surface.skills_extension import SKILLS_EXTENSION
+from server.surface.tasks import TASKS_EXTENSION
+from server.wiring import open_bank
+from skills_store.skill import Skill
 
 pytestmark = pytest.mark.anyio
 
@@ -70,7 +75,7 @@ async def test_admitted_skills_are_listed_with_digests_that_their_files_have(mod
         listed = (await ask(client, ListSkills()))["skills"]
         files = [file for entry in listed for file in entry["resources"]]
         texts = {file["uri"]: await read(client, file["uri"]) for file in files}
-    assert declared == {SKILLS_EXTENSION: {"directoryRead": True}}
+    assert declared == {SKILLS_EXTENSION: {"directoryRead": True}, TASKS_EXTENSION: {}}
     assert [entry["uri"] for entry in listed] == [
         "skill://a-b/SKILL.md",
         "skill://a_b/a-b/SKILL.md",
@@ -282,19 +287,33 @@ async def test_a_session_hears_of_what_it_subscribed_to_until_it_does_not(bank: 
     assert heard == ["workflow://double"]
 
 
-def test_a_thousand_skills_cost_a_client_at_most_3000_tokens():
-    """Counted at four characters a token; a current tokenizer (o200k) was measured at 4.2 on this text."""
-    from server.bank.publishing import PUBLISHED_AT_MOST
+async def test_a_thousand_skills_cost_a_client_at_most_3000_tokens(tmp_path: Path):
+    """What a model is shown, at four characters a token; o200k was measured at 4.2 on this text.
 
-    bank = FakeBank(skills={f"skill_{n:04}": skill(f"skill_{n:04}") for n in range(PUBLISHED_AT_MOST)})
-    listing = ListingSource(bank).current()
+    Output schemas and annotations are for the client's program; hosts do not show them to the model.
+    """
+    settings = Settings(tmp_path / "config.json", tmp_path / "store.db", environment={})
+    settings.config_path.write_text('{"mcpServers": {}}')
+    async with open_bank(settings) as kept:
+        for number in range(1_000):
+            kept.context.store.add_version(_numbered(number), expected_head=None)
+        refresh_published(kept.context)
+        async with Client(BankServer(kept), read_timeout_seconds=30) as client:
+            listed = await client.list_tools()
+    assert listed.next_cursor is None
     shown = [
         {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
-        for tool in listing.tools.values()
+        for tool in listed.tools
     ]
+    assert len(shown) == len(BUILTIN_NAMES) + PUBLISHED_AT_MOST
     characters = sum(len(json.dumps(one, ensure_ascii=False, separators=(",", ":"))) for one in shown)
-    assert len(listing.tools) == len(BUILTIN_NAMES) + PUBLISHED_AT_MOST
     assert characters / 4 <= 3_000
+
+
+def _numbered(number: int) -> Skill:
+    """Return a skill whose workflow and test no other has."""
+    one = skill(f"skill_{number:04}")
+    return one.model_copy(update={"content_hash": f"sha256:{number}", "shape_hash": f"sha256:shape{number}"})
 
 
 async def test_the_tool_list_is_pinned(in_process: Connect):
@@ -345,6 +364,9 @@ async def test_the_tool_list_is_pinned(in_process: Connect):
             ("call_tool", ["arguments", "server", "tool", "trace"], False),
             ("report_outcome", ["detail", "passed", "trace_id"], True),
             ("save_skill", ["calls", "examples", "inputs", "name", "task", "trace"], True),
+            ("start_job", ["arguments", "keep_seconds", "tool"], True),
+            ("poll_job", ["job", "wait_seconds"], True),
+            ("cancel_job", ["job"], True),
         ]
     )
 

@@ -56,7 +56,8 @@ REMEDIES = [
     ),
     (
         f.Denied(message="x", tool=ADD, needs_approval=True),
-        "The user must allow it: when asked, or by `skillbank effects set math/add CLASS`.",
+        "The user must allow it: when asked, or by `skillbank effects approve math/add` or"
+        " `skillbank effects set math/add CLASS`.",
     ),
 ]
 
