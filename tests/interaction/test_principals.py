@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import AsyncGenerator
@@ -14,6 +15,7 @@ from typing import Any
 import anyio
 import httpx2
 import jwt
+import mcp.types as types
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from fake_bank import FakeBank
@@ -247,6 +249,7 @@ async def test_two_principals_never_see_anything_of_each_other(settings: Setting
             mine, theirs = await _everything(ann, made), await _everything(bob, made)
             assert MARK in json.dumps(mine)
             assert "said_by_ann" in json.dumps(mine)
+            assert any("said_by_ann" in seen for place, seen in mine.items() if place.startswith("complete"))
             for place, seen in theirs.items():
                 text = json.dumps(seen)
                 # A bad id may be said back; nothing that was kept under it may.
@@ -284,6 +287,27 @@ async def _leave_traces(client: Client) -> dict[str, str]:
     return {"job": job_id, "value": value["uri"], "trace": str(run.structured_content["trace_id"])}
 
 
+async def _offered(client: Client) -> dict[str, Any]:
+    """Return prompts and templates with what completes each of their arguments."""
+    prompts = (await client.list_prompts()).prompts
+    templates = (await client.list_resource_templates()).resource_templates
+    asked: list[tuple[Any, str]] = []
+    for prompt in prompts:
+        reference = types.PromptReference(type="ref/prompt", name=prompt.name)
+        asked += [(reference, argument.name) for argument in prompt.arguments or ()]
+    for template in templates:
+        place = types.ResourceTemplateReference(type="ref/resource", uri=template.uri_template)
+        asked += [(place, name) for name in re.findall(r"\{(\w+)\}", template.uri_template)]
+    seen: dict[str, Any] = {
+        "prompts": [prompt.model_dump(mode="json") for prompt in prompts],
+        "templates": [template.model_dump(mode="json") for template in templates],
+    }
+    for reference, name in asked:
+        answer = await client.complete(reference, {"name": name, "value": ""})
+        seen[f"complete {name} of {reference.model_dump_json()}"] = answer.completion.values
+    return seen
+
+
 async def _everything(client: Client, made: dict[str, str]) -> dict[str, Any]:
     """Return what a client sees on every path that lists or reads, ids of another included."""
     calls: dict[str, tuple[str, dict[str, Any]]] = {
@@ -306,12 +330,32 @@ async def _everything(client: Client, made: dict[str, str]) -> dict[str, Any]:
     seen["tools"] = [tool.model_dump(mode="json") for tool in (await client.list_tools()).tools]
     listed = (await client.list_resources()).resources
     seen["resources"] = [resource.model_dump(mode="json") for resource in listed]
+    seen |= await _offered(client)
     for uri in {made["value"], *(resource.uri for resource in listed)}:
         try:
             seen[uri] = (await client.read_resource(uri)).model_dump(mode="json")
         except MCPError as error:
             seen[uri] = error.message
     return seen
+
+
+async def test_the_older_transport_asks_for_the_same_login():
+    async with verifier() as tokens:
+        access = Access(tokens, ISSUER, RESOURCE, lambda who: _raise(who))
+        async with served(access) as url, httpx2.AsyncClient(timeout=10) as http:
+            place = url.removesuffix("/mcp")
+            for bearer in (None, "nonsense", token(exp=int(time.time()) - 60), token(aud="https://other")):
+                headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
+                for answer in (
+                    await http.get(f"{place}/sse", headers=headers),
+                    await http.post(f"{place}/messages/", headers=headers, json={}),
+                ):
+                    assert answer.status_code == 401, (bearer, answer.text)
+                    assert "resource_metadata" in answer.headers["WWW-Authenticate"]
+
+
+def _raise(who: object) -> Any:
+    raise AssertionError(f"a bank was opened for {who}")
 
 
 @pytest.mark.parametrize(
