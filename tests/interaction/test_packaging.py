@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -42,6 +43,20 @@ def test_the_registry_entry_starts_this_program_with_variables_it_reads():
     named = {variable["name"] for variable in package["environmentVariables"]}
     assert named == {CONFIG_VARIABLE, STORE_VARIABLE, MODEL_VARIABLE}
     assert len(read("server.json")["description"]) <= 100
+
+
+def test_the_registry_entry_has_the_fields_that_a_registry_requires():
+    """Checked by hand: the schema that it names is not at hand here."""
+    entry = read("server.json")
+    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", entry["name"])
+    assert entry["$schema"].startswith("https://static.modelcontextprotocol.io/schemas/")
+    assert re.fullmatch(r"\d+\.\d+\.\d+", entry["version"])
+    assert 1 <= len(entry["description"]) <= 100
+    for package in entry["packages"]:
+        assert {"registryType", "identifier", "transport"} <= package.keys()
+        assert package["transport"]["type"] in {"stdio", "streamable-http", "sse"}
+        assert all(argument["type"] in {"positional", "named"} for argument in package["packageArguments"])
+        assert all(variable["name"] for variable in package["environmentVariables"])
 
 
 def test_the_bundle_starts_what_is_there():
