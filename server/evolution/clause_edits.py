@@ -16,7 +16,7 @@ from server.evolution.proposal import Proposal
 from server.planning.clause_planner import plan_by_clauses
 from server.planning.view import View
 from skills_store.workflow.model import Node, Workflow
-from skills_store.workflow.references import Reference, map_references
+from skills_store.workflow.references import ExpressionError, Reference, map_references
 
 __all__ = ["propose_by_clauses"]
 
@@ -37,16 +37,23 @@ def propose_by_clauses(view: View) -> Iterator[Proposal]:
         yield Proposal(edits, _COST)
 
 
-def _shape(workflow: Workflow) -> list[JsonValue]:
-    """Return what a workflow calls and gives, whatever its nodes are called."""
+def _shape(workflow: Workflow) -> list[JsonValue] | None:
+    """Return what a workflow calls and gives, whatever its nodes are called, None where unreadable."""
     places = {node.id: str(place) for place, node in enumerate(workflow.nodes)}
 
     def change(found: Reference) -> Reference:
         name = places.get(found.name, found.name) if found.root == "nodes" else found.name
         return Reference(found.root, f"n{name}" if found.root == "nodes" else name, found.pointer)
 
-    calls: list[JsonValue] = [
-        [str(node.tool), map_references(dict(node.arguments), change), map_references(node.for_each, change)]
-        for node in workflow.nodes
-    ]
-    return [*calls, map_references(dict(workflow.outputs), change)]
+    try:
+        calls: list[JsonValue] = [
+            [
+                str(node.tool),
+                map_references(dict(node.arguments), change),
+                map_references(node.for_each, change),
+            ]
+            for node in workflow.nodes
+        ]
+        return [*calls, map_references(dict(workflow.outputs), change)]
+    except ExpressionError:
+        return None

@@ -53,7 +53,7 @@ def propose(view: View, *, limit: int = 160) -> list[Proposal]:
     faults = [fault for fault in view.visible_faults if fault.evidence == "workflow"]
     if not faults:
         return []
-    return [*_answering(view, faults, limit), *propose_by_clauses(view)]
+    return cheapest([*_answering(view, faults, limit), *propose_by_clauses(view)], limit)
 
 
 def _answering(view: View, faults: Sequence[Fault], limit: int) -> list[Proposal]:

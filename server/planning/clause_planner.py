@@ -28,7 +28,8 @@ from server.planning.spoken_steps import SpokenStep, is_pair, spoken_steps
 from server.planning.units import unit_spellings, with_kind
 from server.planning.view import View, World, argument_schema, references_in
 from skills_store.workflow.model import Node, Workflow
-from skills_store.workflow.references import Reference
+from skills_store.workflow.references import Found, Reference
+from skills_store.workflow.scan import scan
 
 __all__ = ["plan_by_clauses"]
 
@@ -135,7 +136,10 @@ def _is_sound(node: Node, view: View) -> bool:
     tool = view.tool(node)
     if tool is None or any(fault.node == node.id for fault in view.visible_faults):
         return False
-    found = [f.reference for value in node.arguments.values() for f in references_in(value)]
+    scanned = list(scan(dict(node.arguments)))
+    found = [part.reference for part in scanned if isinstance(part, Found)]
+    if len(found) < len(scanned):
+        return False
     inputs = [ref for ref in found if ref.root == "inputs"]
     if any(_is_misfit(view.world, tool, name, value) for name, value in node.arguments.items()):
         return False
