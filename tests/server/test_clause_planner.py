@@ -204,6 +204,31 @@ def test_sound_calls_of_the_plan_are_kept_and_numbers_taken_out_of_their_text() 
     ]
 
 
+def test_the_two_are_the_numbers_of_one_text_in_the_order_the_task_says_them() -> None:
+    base = workflow(
+        node("n1", "s/show_file", {"path": "$inputs.path"}),
+        outputs={"worth": "$nodes.n1.output"},
+        inputs=("path",),
+    )
+    plan = _planned("The file has a net_price and a stock. Multiply the two.", {"path": "a"}, base)
+    arguments = _calls(plan)[1][1]
+    assert "'net_price" in arguments["a"]["selector"]
+    assert "'stock" in arguments["b"]["selector"]
+
+
+def test_calls_that_read_single_elements_give_way_to_a_mapping_over_all() -> None:
+    units = {"from_unit": "ft", "to_unit": "m"}
+    base = workflow(
+        node("n1", "s/convert_units", {"value": "$inputs.ways#/0", **units}),
+        node("n2", "s/convert_units", {"value": "$inputs.ways#/1", **units}),
+        outputs={"mean": "$nodes.n2.output"},
+        inputs=("ways",),
+    )
+    plan = _planned("Convert each from ft to m and take the mean with statistics.", {"ways": [1, 2.5]}, base)
+    assert plan is not None
+    assert [n.for_each for n in plan.nodes] == ["$inputs.ways", None]
+
+
 def test_a_column_is_flattened_where_a_list_is_wanted() -> None:
     base = workflow(
         node("n1", "s/read_column", {"column": "$inputs.column"}),
