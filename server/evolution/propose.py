@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from server.evolution.argument_faults import propose_argument_edits
+from server.evolution.clause_edits import propose_by_clauses
 from server.evolution.order_faults import propose_order
 from server.evolution.proposal import Proposal, cheapest
 from server.evolution.reference_faults import propose_output_edits, propose_reference_edits
@@ -48,11 +49,17 @@ _GUESS_COST = 0.8
 
 
 def propose(view: View, *, limit: int = 160) -> list[Proposal]:
-    """Return edits for the first faulty node, or guesses when only the check failed."""
+    """Return edits for the first faulty node, or guesses when only the check failed, and another plan."""
     faults = [fault for fault in view.visible_faults if fault.evidence == "workflow"]
+    if not faults:
+        return []
+    return cheapest([*_answering(view, faults, limit), *propose_by_clauses(view)], limit)
+
+
+def _answering(view: View, faults: Sequence[Fault], limit: int) -> list[Proposal]:
     located = [fault for fault in faults if not isinstance(fault, CheckFailed)]
     if not located:
-        return _dearer(cheapest(propose_against_silence(view), limit), _GUESS_COST) if faults else []
+        return _dearer(cheapest(propose_against_silence(view), limit), _GUESS_COST)
     node = _first_faulty(view, located)
     if node is None:
         return cheapest(_for_document(view, located), limit)

@@ -1,0 +1,59 @@
+"""The plan that the task's words say, clause by clause, as one proposal of edits.
+
+One missing step at a time shows no gain where only the end is checked; all of them at once does. Paper:
+EvoFlux (meta-guidance). Differs: no model, offered from any faulty candidate, since what its tools were
+seen to answer says how the next plan has to read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import JsonValue
+
+from server.evolution.plan_edits import edits_towards
+from server.evolution.proposal import Proposal
+from server.planning.clause_planner import plan_by_clauses
+from server.planning.view import View
+from skills_store.workflow.model import Node, Workflow
+from skills_store.workflow.references import ExpressionError, Reference, map_references
+
+__all__ = ["propose_by_clauses"]
+
+_COST = 1.0
+"""After the edits that answer a fault for sure, before guesses."""
+
+
+def propose_by_clauses(view: View) -> Iterator[Proposal]:
+    """Yield the edits that make of a workflow what the task's words order; none where it is that already."""
+    plan = plan_by_clauses(view, tuple(view.workflow.outputs)) if view.world.task else None
+    if plan is None or _shape(plan) == _shape(view.workflow):
+        return
+
+    def may_remove(node: Node) -> bool:
+        return node.tool is None or view.world.may_repeat(node.tool)
+
+    if edits := edits_towards(view.workflow, plan, may_remove):
+        yield Proposal(edits, _COST)
+
+
+def _shape(workflow: Workflow) -> list[JsonValue] | None:
+    """Return what a workflow calls and gives, whatever its nodes are called, None where unreadable."""
+    places = {node.id: str(place) for place, node in enumerate(workflow.nodes)}
+
+    def change(found: Reference) -> Reference:
+        name = places.get(found.name, found.name) if found.root == "nodes" else found.name
+        return Reference(found.root, f"n{name}" if found.root == "nodes" else name, found.pointer)
+
+    try:
+        calls: list[JsonValue] = [
+            [
+                str(node.tool),
+                map_references(dict(node.arguments), change),
+                map_references(node.for_each, change),
+            ]
+            for node in workflow.nodes
+        ]
+        return [*calls, map_references(dict(workflow.outputs), change)]
+    except ExpressionError:
+        return None

@@ -1,0 +1,82 @@
+"""Which tool a clause of a task speaks of, and which choices of its arguments the clause says."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import JsonValue
+
+from catalog.schema import types
+from catalog.similarity import words
+from catalog.tools import JsonSchema, Tool
+from server.planning.literals import wording
+from server.planning.spoken_steps import VERBS, SpokenStep
+from server.planning.units import unit_kind
+from server.planning.view import View, argument_schema
+
+__all__ = ["choices_of", "required_of", "said_choices", "tool_for"]
+
+_PLAIN_VERBS = frozenset({"calculate", "compute", "get", "find", "operation", "tool", "perform"})
+"""Words of tool names that say little where others stand beside them."""
+_LEAST = 1.6
+"""How well a clause must speak of a tool for the clause to be a step."""
+_CLOSE = 0.8
+
+
+def required_of(tool: Tool) -> list[str]:
+    named = tool.input_schema.get("required")
+    return [str(name) for name in named] if isinstance(named, list) else []
+
+
+def tool_for(step: SpokenStep, view: View) -> Tool | None:
+    """Return the tool a clause speaks of most, of the plan's servers rather than others; None: of none."""
+    near = {hit.tool.id: hit.score for hit in view.world.index.search(wording(step.said), 12)}
+    servers = {node.tool.server for node in view.workflow.nodes if node.tool}
+    best: tuple[float, Tool] | None = None
+    for tool in view.world.snapshot:
+        said = _speaks_of(step, tool, is_near=tool.id.server in servers)
+        score = said + near.get(tool.id, 0.0) + (_CLOSE if tool.id.server in servers else 0.0)
+        score -= 0.0 if view.world.effect(tool.id).is_free else 0.5
+        if said >= 1.0 and score >= _LEAST and (best is None or score > best[0]):
+            best = score, tool
+    return best[1] if best else None
+
+
+def _speaks_of(step: SpokenStep, tool: Tool, *, is_near: bool) -> float:
+    """Return how much a clause says the words of a tool's name and the choices of its arguments."""
+    said = frozenset(words(step.said))
+    if step.units is not None:
+        said |= {"unit", unit_kind(step.units[0]) or "unit"}
+    name = frozenset(words(tool.id.tool))
+    orders = (name & VERBS) - _PLAIN_VERBS
+    if orders and not orders & said:
+        return 0.0
+    if is_near:
+        name = name - frozenset(words(tool.id.server)) or name
+    name = name - _PLAIN_VERBS or name
+    score = 2.0 * len(name & said) / len(name) + 0.1 * len(name & said)
+    return score + (1.2 if said_choices(step, tool) else 0.0)
+
+
+def said_choices(step: SpokenStep, tool: Tool) -> dict[str, JsonValue]:
+    """Return the arguments whose schema lists a choice that the clause says."""
+    found: dict[str, JsonValue] = {}
+    said = re.findall(r"[\w-]+", step.said.lower())
+    for name in required_of(tool):
+        schema = argument_schema(tool, name)
+        if "string" not in types(schema) or "unit" in words(name):
+            continue
+        listed = [choice for choice in choices_of(schema) if choice.lower() in said]
+        if listed:
+            found[name] = max(listed, key=lambda choice: said[::-1].index(choice.lower()) * -1)
+    return found
+
+
+def choices_of(schema: JsonSchema) -> list[str]:
+    """Return the values a schema lists: as an enum, or in the parentheses of its description."""
+    enum = schema.get("enum")
+    if isinstance(enum, list):
+        return [str(value) for value in enum]
+    groups = re.findall(r"\(([^()]*,[^()]*)\)", str(schema.get("description", "")))
+    parts = [part.strip() for group in groups for part in group.split(",")]
+    return [part for part in parts if re.fullmatch(r"[a-z][\w-]*", part)]
