@@ -12,9 +12,9 @@ from skills_store.skill import Skill
 
 __all__ = ["PUBLISHED_AT_MOST", "PublishedSkill", "published_skills", "refresh_published"]
 
-PUBLISHED_AT_MOST = 2
-"""Skills listed as tools where nothing is configured: with the always-there tools they cost a client at
-most 3,000 tokens, however many skills there are.
+PUBLISHED_AT_MOST = 12
+"""Skills listed as tools where nothing is configured: they add at most 3,000 tokens to what a client's
+model is shown, however many skills there are.
 
 Paper: FlowEvo (bank size; facts §7). Differs: a bank may hold any number; those past the cap are found by
 `find_skills`.

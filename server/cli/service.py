@@ -41,7 +41,7 @@ class _Address(click.ParamType[tuple[str, int]]):
     "--publish",
     type=click.IntRange(min=0),
     metavar="N",
-    help="List at most N skills as tools, those with the most successes. Default: as configured, else 2.",
+    help="List at most N skills as tools, those with the most successes. Default: as configured, else 12.",
 )
 @click.option(
     "--publish-tools",
