@@ -15,13 +15,14 @@ from server.evolution.plan_edits import edits_towards
 from server.evolution.proposal import Proposal
 from server.planning.clause_planner import plan_by_clauses
 from server.planning.view import View
+from skills_store.workflow.faults import CheckFailed
 from skills_store.workflow.model import Node, Workflow
 from skills_store.workflow.references import ExpressionError, Reference, map_references
 
 __all__ = ["propose_by_clauses"]
 
-_COST = 2.2
-"""Nats: after a few small edits that answer faults for sure, which leave more of a plan as it was."""
+_COST, _COST_BESIDE_FAULTS = 1.0, 2.2
+"""Nats: before other guesses where no fault says what to mend, else after small edits that answer faults."""
 
 
 def propose_by_clauses(view: View) -> Iterator[Proposal]:
@@ -34,7 +35,8 @@ def propose_by_clauses(view: View) -> Iterator[Proposal]:
         return node.tool is None or view.world.may_repeat(node.tool)
 
     if edits := edits_towards(view.workflow, plan, may_remove):
-        yield Proposal(edits, _COST)
+        is_silent = all(isinstance(fault, CheckFailed) for fault in view.visible_faults)
+        yield Proposal(edits, _COST if is_silent else _COST_BESIDE_FAULTS)
 
 
 def _shape(workflow: Workflow) -> list[JsonValue] | None:

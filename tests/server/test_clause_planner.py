@@ -300,4 +300,4 @@ async def test_a_search_puts_all_missing_steps_in_at_once() -> None:
         result = await made.repair(base)
     assert result.best.evaluation.status == "verified"
     assert len(result.best.candidate.workflow.nodes) == 4
-    assert len(result.records) < 150
+    assert len(result.records) < 60
