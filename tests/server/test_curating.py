@@ -11,7 +11,7 @@ import pytest
 from catalog.config import CurationSpec
 from catalog.effects import Effect
 from catalog.testing import Reply, ScriptedServer, ScriptedTool
-from server.bank.curating import curate_skill, recover_stale
+from server.bank.curation.curating import curate_skill, recover_stale
 from server.bank.errors import NotDecided, SkillNotCallable
 from server.requests import Budget, RepairRequest, SolveRequest
 from server.verification import Checks

@@ -8,13 +8,13 @@ from typing import cast
 
 from pydantic import JsonValue
 
+from server.bank.admission.families import family_of, find_family, widened_skill
+from server.bank.admission.judging import TRACES_READ, Judged, Lesson, judge_candidate, mode_of
+from server.bank.admission.proving import prove, replayer
+from server.bank.admission.readings import choose_reading, dispute_of, is_undecided, still_frozen
 from server.bank.context import Context
 from server.bank.errors import NotSaved
-from server.bank.families import family_of, find_family, widened_skill
-from server.bank.judging import TRACES_READ, Judged, Lesson, judge_candidate, mode_of
-from server.bank.proving import prove, replayer
 from server.bank.publishing import refresh_published
-from server.bank.readings import choose_reading, dispute_of, is_undecided, still_frozen
 from server.bank.running import servers_of
 from server.compilation.compile import Compiled, Surroundings, VerifiedRun, compile_skill
 from server.compilation.errors import NotCompilable

@@ -6,10 +6,10 @@ Approving and rejecting are `deciding`.
 from __future__ import annotations
 
 from catalog.errors import SchemaRejected
+from server.bank.admission.judging import Lesson, judge_candidate
+from server.bank.admission.learning import holds_secret, keep_version
 from server.bank.context import Context
 from server.bank.errors import NotSaved
-from server.bank.judging import Lesson, judge_candidate
-from server.bank.learning import holds_secret, keep_version
 from server.bank.running import connected_faults, servers_of
 from server.bank.using import require_skill, skill_report
 from server.compilation.compile import Compiled

@@ -13,9 +13,9 @@ from pydantic import JsonValue
 from server.backends.backend import Backend
 from server.backends.errors import BackendError
 from server.bank.context import Context, allowing
+from server.bank.episode.search_records import open_record
 from server.bank.patience import for_search
 from server.bank.running import input_faults, servers_of, signatures_of, static_faults, unreachable_faults
-from server.bank.search_records import open_record
 from server.bank.traces import judged_trace, shown_outputs
 from server.compilation.compile import VerifiedRun
 from server.curation.withholding import Draw

@@ -2,7 +2,7 @@
 
 All plans share one episode, so that what costs happens at most once for the whole task, whichever
 plan calls it, a skill that was tried first included. How a model's plans are escalated is
-`server.bank.escalating`.
+`server.bank.episode.escalating`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import anyio
 from server.backends.backend import Backend
 from server.backends.errors import BackendError
 from server.bank.context import Context, allowing
-from server.bank.escalating import Climb, report_of
-from server.bank.insights import family_insights
-from server.bank.observing import throw
+from server.bank.curation.observing import throw
+from server.bank.episode.escalating import Climb, report_of
+from server.bank.episode.insights import family_insights
+from server.bank.episode.plan_search import first_right
+from server.bank.episode.repairing import Repaired, checked_only, spent_at_once
+from server.bank.episode.routing import NotRun, count_use, no_route
+from server.bank.episode.seeding import Before, Seeds
 from server.bank.patience import for_search
-from server.bank.plan_search import first_right
-from server.bank.repairing import Repaired, checked_only, spent_at_once
-from server.bank.routing import NotRun, count_use, no_route
 from server.bank.running import static_faults
-from server.bank.seeding import Before, Seeds
 from server.evolution.evaluate import Evaluator
 from server.planning.catalog_view import tool_labels
 from server.planning.conversation import MeteredBackend

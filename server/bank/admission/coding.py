@@ -15,9 +15,9 @@ from pydantic import JsonValue
 from catalog.plain_text import plain_text
 from catalog.schema import lint_schema, portable_schema
 from catalog.tools import JsonSchema
+from server.bank.admission.learning import check_name, learn_skill
 from server.bank.context import Context
 from server.bank.errors import NotSaved
-from server.bank.learning import check_name, learn_skill
 from server.bank.using import skill_report
 from server.compilation.prose import skill_name
 from server.reports import SavedReport

@@ -12,7 +12,7 @@ from statistics import median
 from catalog.tools import Snapshot
 from server.bank.context import Context
 from server.bank.drift import changed_pins
-from server.bank.planning_cost import planning_saved
+from server.bank.episode.planning_cost import planning_saved
 from server.bank.using import require_skill
 from server.reports import MoveReport, NeededTool, RunCost, ShownSkill, Standing, UseReport
 from skills_store.skill import Pin, Skill

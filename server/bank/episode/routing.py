@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 from catalog.schema import is_valid
 from server.bank.context import Context, allowing
+from server.bank.curation.observing import outcome_of, throw
 from server.bank.drift import mark_stale_if_changed, missing_servers
-from server.bank.looking import open_inputs
-from server.bank.observing import outcome_of, throw
+from server.bank.episode.looking import open_inputs
+from server.bank.episode.repairing import Repaired
 from server.bank.recalling import trust_in
-from server.bank.repairing import Repaired
 from server.bank.running import Planned, execute, servers_of
 from server.curation.withholding import Draw
 from server.execution.episode import Episode

@@ -12,10 +12,10 @@ from pydantic import JsonValue
 
 from catalog.config import Learning
 from catalog.tools import Snapshot
+from server.bank.admission.proving import replayer
+from server.bank.admission.twins import find_twin
 from server.bank.context import Context
-from server.bank.proving import replayer
 from server.bank.running import servers_of
-from server.bank.twins import find_twin
 from server.compilation.compile import Compiled
 from server.compilation.lifting import declared_inputs
 from server.curation.gathering import Candidate, gather_evidence

@@ -9,8 +9,8 @@ import anyio
 
 from catalog.errors import ServerUnavailable
 from server.backends.errors import BackendError
+from server.bank.admission.learning import learn
 from server.bank.context import Context
-from server.bank.learning import learn
 from server.compilation.compile import VerifiedRun
 from server.curation.replaying import Replayer
 from server.exploration.errors import NothingToExplore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from server.bank.repairing import Repaired
+from server.bank.episode.repairing import Repaired
 from server.reports import PlanningSaved
 from skills_store.skill import Planning, Skill
 

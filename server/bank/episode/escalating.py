@@ -15,8 +15,8 @@ import anyio
 from server.backends.backend import Backend
 from server.backends.errors import BackendError
 from server.bank.context import Context
-from server.bank.plan_search import first_right, is_right, rank_of
-from server.bank.repairing import Repaired, search_from
+from server.bank.episode.plan_search import first_right, is_right, rank_of
+from server.bank.episode.repairing import Repaired, search_from
 from server.evolution.evaluate import Evaluator
 from server.planning.choosing import by_promise
 from server.planning.conversation import MeteredBackend, TokensSpent

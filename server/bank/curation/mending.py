@@ -17,11 +17,11 @@ from pydantic import JsonValue
 
 from catalog.errors import SchemaRejected
 from catalog.tools import Snapshot
-from server.bank.auditing import unseen_tools
+from server.bank.admission.learning import Lesson, judge_candidate
+from server.bank.admission.proving import replayer
 from server.bank.context import Context
+from server.bank.curation.auditing import unseen_tools
 from server.bank.drift import missing_servers
-from server.bank.learning import Lesson, judge_candidate
-from server.bank.proving import replayer
 from server.bank.publishing import refresh_published
 from server.bank.running import signatures_of
 from server.compilation.compile import Compiled

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from server.bank.admission.learning import holds_secret
 from server.bank.context import Context
 from server.bank.errors import NotSaved
-from server.bank.learning import holds_secret
-from server.bank.standalone_files import standalone_files
+from server.bank.exchange.standalone_files import standalone_files
 from server.bank.using import require_skill, skill_report
 from server.reports import ExportReport, ImportReport
 from skills_store.errors import NotImportable, UnknownSkill

@@ -18,9 +18,9 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 from catalog.effects import Activity
 from server.backends.backend import Completion, Message, Request
 from server.backends.errors import BackendError
-from server.bank.coding import code_workflow, lay_out
+from server.bank.admission.coding import code_workflow, lay_out
 from server.bank.context import Context
-from server.bank.repairing import Repaired
+from server.bank.episode.repairing import Repaired
 from server.bank.traces import judged_trace, shown_outputs
 from server.compilation.compile import VerifiedRun
 from server.execution.environment import with_defaults

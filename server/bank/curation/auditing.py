@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from catalog.tools import ToolId
+from server.bank.admission.proving import replayer
 from server.bank.context import Context
 from server.bank.drift import missing_servers
-from server.bank.proving import replayer
 from server.bank.running import servers_of
 from server.progress import Progress
 from skills_store.episodes import Audit

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from server.bank.context import Context
+from server.bank.episode.routing import DirectRun, NotRun
 from server.bank.recalling import doubts_about, recall
-from server.bank.routing import DirectRun, NotRun
 from server.compilation.prose import guidance_lines
 from server.curation.withholding import Draw
 from server.planning.seeding import Seed

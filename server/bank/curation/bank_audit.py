@@ -20,10 +20,10 @@ from server.audit_report import (
     SkillStanding,
     StepTaken,
 )
-from server.bank.auditing import audit_skill
 from server.bank.context import Context
-from server.bank.curating import Taken, curate_skill, recover_stale, take, watch
-from server.bank.observing import before_admission, entered_at
+from server.bank.curation.auditing import audit_skill
+from server.bank.curation.curating import Taken, curate_skill, recover_stale, take, watch
+from server.bank.curation.observing import before_admission, entered_at
 from server.bank.publishing import refresh_published
 from server.bank.recalling import doubts_about
 from server.bank.using import require_skill

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from server.backends.errors import BackendError
 from server.bank.context import Context
-from server.bank.plan_search import is_right
-from server.bank.repairing import Repaired
+from server.bank.episode.plan_search import is_right
+from server.bank.episode.repairing import Repaired
 from server.planning.answer import Answered, Question, render_outputs, write_answer
 from server.planning.conversation import MeteredBackend, converse
 from server.reports import AnswerReport, JudgeReport, RepairReport

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from catalog.drift import Drift
-from server.bank.auditing import audit_skill
+from server.bank.admission.proving import prove
 from server.bank.context import Context
-from server.bank.mending import Mended, mend
-from server.bank.observing import contrast_for, entered_at
-from server.bank.proving import prove
+from server.bank.curation.auditing import audit_skill
+from server.bank.curation.mending import Mended, mend
+from server.bank.curation.observing import contrast_for, entered_at
+from server.bank.curation.slowing import slowed
 from server.bank.publishing import refresh_published
 from server.bank.recalling import doubts_about
-from server.bank.slowing import slowed
 from server.curation.stepping import Step, Watch, next_step
 from server.curation.withholding import Draw
 from server.progress import Progress

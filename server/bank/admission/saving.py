@@ -12,9 +12,9 @@ from typing import cast
 
 from pydantic import JsonValue
 
+from server.bank.admission.learning import Learned, check_name, learn
 from server.bank.context import Context
 from server.bank.errors import NotSaved, UnknownTrace
-from server.bank.learning import Learned, check_name, learn
 from server.bank.using import skill_report
 from server.compilation.compile import VerifiedRun
 from server.compilation.recorded import Call, run_in_order

@@ -9,7 +9,7 @@ import anyio
 
 from server.backends.backend import Backend
 from server.bank.context import Context
-from server.bank.repairing import Repaired, Wanted, search_from, spent_at_once
+from server.bank.episode.repairing import Repaired, Wanted, search_from, spent_at_once
 from server.evolution.evaluate import Evaluator
 from server.evolution.options import SearchOptions, Switches
 from server.planning.escalation import Level

@@ -8,7 +8,7 @@ from typing import Final
 
 from catalog.tools import ToolId
 from server.bank.context import Context
-from server.bank.observing import entered_at
+from server.bank.curation.observing import entered_at
 from skills_store.skill import Skill
 from skills_store.trace import Trace
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 from catalog.canonical import canonical_json
 from catalog.tools import JsonSchema, Snapshot
+from server.bank.admission.proving import replayer
 from server.bank.context import Context
 from server.bank.drift import changed_pins, missing_servers
-from server.bank.proving import replayer
 from skills_store.skill import ReplayTest, Skill, SkillState
 
 __all__ = ["find_twin"]

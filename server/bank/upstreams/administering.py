@@ -24,9 +24,9 @@ from catalog.config import (
 )
 from catalog.effects import Effect
 from catalog.errors import ConfigError
-from server.bank import relaying
 from server.bank.context import Context
-from server.bank.health import list_servers
+from server.bank.upstreams import relaying
+from server.bank.upstreams.health import list_servers
 from server.reports import ServerReport
 
 __all__ = ["Administration"]
