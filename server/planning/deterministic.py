@@ -161,7 +161,7 @@ def likely_output(view: View, name: str) -> JsonValue:
 def inputs_schema(world: World) -> JsonSchema:
     """Return the schema of a plan's inputs: those the task came with, by the types they have.
 
-    A whole number seen once does not say that only whole numbers are meant: the tools it is given to say that.
+    One whole number does not say that only whole numbers are meant: the tools that take it do.
     """
     properties: JsonSchema = {name: {"type": _seen_type(value)} for name, value in world.inputs.items()}
     return {"type": "object", "properties": properties, "required": list(world.inputs)}
