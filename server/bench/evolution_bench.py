@@ -89,18 +89,16 @@ class EvolutionOptions:
     budget: Budget = field(default_factory=lambda: Budget(seconds=20.0, calls=300, candidates=300))
     """Of one search. Local servers answer in milliseconds, so calls are allowed generously."""
     seed: int = 20261130
-    part_plans: int = 24
+    part_plans: int = 16
     """Recorded plans on which the ablations and the model's conditions run."""
-    simulated_tasks: int = 40
+    simulated_tasks: int = 16
     """Tasks whose references the simulator damages, at each strength."""
-    unmodelled_tasks: int | None = None
+    unmodelled_tasks: int | None = 16
     """Tasks that are planned without a model too, of those that a model planned; None: all of them."""
     recorded_tasks: int | None = None
     """Tasks whose recorded plans are repaired, None: all that are on the tape; also those that a model
     is asked for."""
-    on_all: frozenset[str] = frozenset(
-        one.name for one in CONDITIONS if not (one.is_ablation or one.asks_model)
-    )
+    on_all: frozenset[str] = frozenset({*_OF_OTHERS, "retry only"})
     """Conditions that every recorded plan is put under; the others are for the part."""
     ablations: bool = True
     keep: Path | None = None
