@@ -19,6 +19,8 @@ from mcp.shared.message import SessionMessage
 
 from catalog.call import OVER_BOUND, TOO_LARGE
 from catalog.canonical import JsonValue
+from catalog.child_input import ChildInput
+from catalog.direct_calls import DirectCalls
 from catalog.listing import Repairs, repair_page
 
 __all__ = ["Incoming", "NotSent", "Read", "Streams", "Transport", "Wire", "Write"]
@@ -56,6 +58,7 @@ class Wire:
         problems: what is wrong with it, each once.
         repairs: what was wrong with its tools as listed last.
         legacy: whether the handshake era is spoken; known once the connection is made.
+        direct: calls past the client library; None before there is a connection, or where it is no pipe.
     """
 
     def __init__(self) -> None:
@@ -63,13 +66,17 @@ class Wire:
         self.problems: list[str] = []
         self.repairs = Repairs()
         self.legacy = False
+        self.direct: DirectCalls | None = None
         self._asked: dict[types.RequestId, str] = {}
 
     @asynccontextmanager
     async def around(self, transport: Transport) -> AsyncGenerator[tuple[_WatchedRead, _WatchedWrite]]:
         """Yield the transport's streams, watched."""
         async with transport as (read, write):
-            yield _WatchedRead(read, self), _WatchedWrite(write, self)
+            watched = _WatchedWrite(write, self)
+            if isinstance(write, ChildInput):
+                self.direct = DirectCalls(watched.send)
+            yield _WatchedRead(read, self), watched
 
     def note(self, problem: str) -> None:
         """Record a problem unless it is known."""
@@ -80,6 +87,8 @@ class Wire:
         """Remember what a request asked for, until it is answered or given up."""
         if isinstance(request := item.message, types.JSONRPCRequest):
             self._asked[request.id] = request.method
+            if self.direct is not None:
+                self.direct.watch(request)
             if request.method == "initialize":
                 self.legacy = True
         elif (given_up := _given_up(item)) is not None:
@@ -166,12 +175,21 @@ class _WatchedRead:
         self._wire = wire
 
     async def receive(self) -> Incoming:
-        try:
-            item = await self._inner.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            self._wire.ended.set()
-            raise
-        return self._wire.incoming(item)
+        direct = self._wire.direct
+        while True:
+            try:
+                item = await self._inner.receive()
+            except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                self._wire.ended.set()
+                self._close_calls()
+                raise
+            item = self._wire.incoming(item)
+            if direct is None or isinstance(item, Exception) or not direct.take(item.message):
+                return item
+
+    def _close_calls(self) -> None:
+        if self._wire.direct is not None:
+            self._wire.direct.close()
 
     def __aiter__(self) -> Self:
         return self
@@ -183,6 +201,7 @@ class _WatchedRead:
             raise StopAsyncIteration from None
 
     async def aclose(self) -> None:
+        self._close_calls()
         await self._inner.aclose()
 
     async def __aenter__(self) -> Self:
