@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, Protocol, cast
@@ -147,10 +148,8 @@ class DirectCalls:
     async def _cancel(self, number: types.RequestId) -> None:
         said = {"requestId": number, "reason": "caller cancelled"}
         notice = types.JSONRPCNotification(jsonrpc="2.0", method="notifications/cancelled", params=said)
-        try:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # gone, it does not go on
             await self._send(SessionMessage(notice))
-        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            pass  # a server that is gone does not go on with the call
 
     def _read(self, answer: types.JSONRPCResponse | types.JSONRPCError | None) -> Answer:
         match answer:
