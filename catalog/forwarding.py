@@ -18,6 +18,7 @@ import anyio
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.shared.dispatcher import ProgressFnT
+from opentelemetry import trace
 from pydantic import JsonValue
 
 from catalog.config.model import Forwarded
@@ -225,7 +226,7 @@ async def call_attended(
     responses: types.InputResponses | None = None
     state: str | None = None
     for number in range(MOST_ROUNDS):
-        if number == 0 and direct is not None and direct.is_ready:
+        if number == 0 and direct is not None and direct.is_ready and not _is_recorded():
             params = {"name": call.tool, "arguments": call.arguments}
             answer = await direct.call(params, _meta(call, board), call.progress)
         else:
@@ -237,6 +238,11 @@ async def call_attended(
             attendant = board.check(asked, call.attendant)
             responses = await attendant.answer(board.server, asked)
     raise NotForwarded(f"tool server {board.server} went on asking after {MOST_ROUNDS} rounds of answers")
+
+
+def _is_recorded() -> bool:
+    """Whether somebody reads spans: the client library has some of its own."""
+    return trace.get_current_span().is_recording()
 
 
 async def _round(
