@@ -96,7 +96,7 @@ class Connection:
         self._closed = False
         self._distrusts_era = False
         self._circuit = Circuit(anyio.current_time, dice)
-        self._slots = anyio.Semaphore(options.parallel_calls)
+        self._slots = anyio.Semaphore(options.parallel_calls, fast_acquire=True)
 
     @property
     def status(self) -> Status:

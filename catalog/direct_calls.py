@@ -163,22 +163,29 @@ class DirectCalls:
                     result = {key: value for key, value in result.items() if key not in _LATER}
                 return cast("Answer", parse_server_result("tools/call", self._version, result))
 
-    def take(self, message: types.JSONRPCMessage) -> bool:
-        """Take in what concerns a call of these; return whether it did, and so concerns nobody else."""
+    def concerns(self, message: types.JSONRPCMessage) -> bool:
+        """Return whether a message is about a call of these, and so concerns nobody else."""
+        return self._pending_of(message) is not None
+
+    def take(self, message: types.JSONRPCMessage) -> None:
+        """Take in a message that concerns a call of these."""
+        pending = self._pending_of(message)
+        if pending is None:
+            return
+        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            pending.end(message)
+        elif (report := _read_report(message.params or {})) is not None:
+            pending.reports.append(report)
+            pending.moved.set()
+
+    def _pending_of(self, message: types.JSONRPCMessage) -> _Pending | None:
         match message:
-            case types.JSONRPCResponse() | types.JSONRPCError():
-                if (pending := self._of(message.id)) is None:
-                    return False
-                pending.end(message)
+            case types.JSONRPCResponse(id=number) | types.JSONRPCError(id=number):
+                return self._of(number)
             case types.JSONRPCNotification(method="notifications/progress", params=dict(said)):
-                if (pending := self._of(said.get("progressToken"))) is None:
-                    return False
-                if (report := _read_report(said)) is not None:
-                    pending.reports.append(report)
-                    pending.moved.set()
+                return self._of(said.get("progressToken"))
             case _:
-                return False
-        return True
+                return None
 
     def close(self) -> None:
         """Let every call know that it will not be answered."""

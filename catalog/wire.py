@@ -8,10 +8,10 @@ answers, and knows whether the upstream is still there and whether a call was ha
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
-from typing import Protocol, Self, cast
+from typing import Protocol, Self, cast, runtime_checkable
 
 import anyio
 import mcp_types as types
@@ -19,7 +19,6 @@ from mcp.shared.message import SessionMessage
 
 from catalog.call import OVER_BOUND, TOO_LARGE
 from catalog.canonical import JsonValue
-from catalog.child_input import ChildInput
 from catalog.direct_calls import DirectCalls
 from catalog.listing import Repairs, repair_page
 
@@ -44,6 +43,13 @@ class Write(Protocol):
 
     async def send(self, item: SessionMessage, /) -> None: ...
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class TakenFrom(Protocol):
+    """A pipe whose messages can be taken as they arrive, before `Read.receive` returns the others."""
+
+    take: Callable[[SessionMessage], bool] | None
 
 
 Streams = tuple[Read, Write]
@@ -74,9 +80,19 @@ class Wire:
         """Yield the transport's streams, watched."""
         async with transport as (read, write):
             watched = _WatchedWrite(write, self)
-            if isinstance(write, ChildInput):
+            if isinstance(read, TakenFrom):
                 self.direct = DirectCalls(watched.send)
+                read.take = self._take
             yield _WatchedRead(read, self), watched
+
+    def _take(self, item: SessionMessage) -> bool:
+        """Return whether a message concerns a call past the client library, which then has it."""
+        if self.direct is None or not self.direct.concerns(item.message):
+            return False
+        known = self.incoming(item)
+        assert isinstance(known, SessionMessage)
+        self.direct.take(known.message)
+        return True
 
     def note(self, problem: str) -> None:
         """Record a problem unless it is known."""
@@ -175,17 +191,13 @@ class _WatchedRead:
         self._wire = wire
 
     async def receive(self) -> Incoming:
-        direct = self._wire.direct
-        while True:
-            try:
-                item = await self._inner.receive()
-            except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-                self._wire.ended.set()
-                self._close_calls()
-                raise
-            item = self._wire.incoming(item)
-            if direct is None or isinstance(item, Exception) or not direct.take(item.message):
-                return item
+        try:
+            item = await self._inner.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self._wire.ended.set()
+            self._close_calls()
+            raise
+        return self._wire.incoming(item)
 
     def _close_calls(self) -> None:
         if self._wire.direct is not None:

@@ -186,8 +186,10 @@ class Express(MessagesIn):
         return types.JSONRPCResponse(jsonrpc="2.0", id=request.id, result=document)
 
     def _wire(self, result: types.CallToolResult, version: str) -> dict[str, Any]:
-        dumped = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-        document = methods.serialize_server_result("tools/call", version, dumped)
+        document = _plain_document(result)
+        if document is None:
+            dumped = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+            document = methods.serialize_server_result("tools/call", version, dumped)
         document.setdefault("resultType", "complete")
         stamp = {types.SERVER_INFO_META_KEY: self._server.server_info_stamp}
         document["_meta"] = {**stamp, **(document.get("_meta") or {})}
@@ -208,6 +210,19 @@ class Express(MessagesIn):
     async def _send(self, message: types.JSONRPCMessage) -> None:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # nobody hears it any more
             await self._outgoing.send(SessionMessage(message))
+
+
+def _plain_document(result: types.CallToolResult) -> dict[str, Any] | None:
+    """Return a result of nothing but text as JSON, which no revision says otherwise; None for others."""
+    blocks: list[dict[str, str]] = []
+    for block in result.content:
+        if not isinstance(block, types.TextContent) or block.annotations or block.meta:
+            return None
+        blocks.append({"type": "text", "text": block.text})
+    document: dict[str, Any] = {"content": blocks, "isError": bool(result.is_error)}
+    if result.structured_content is not None:
+        document["structuredContent"] = result.structured_content
+    return document if result.meta is None else {**document, "_meta": dict(result.meta)}
 
 
 def _asks_for_nothing(message: types.JSONRPCRequest) -> bool:
