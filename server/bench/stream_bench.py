@@ -10,13 +10,14 @@ import time
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 
-from server.bench.run import STREAM_PARTS
-from server.bench.stream_report import StreamBenchReport
+from server.bench.registry import STREAM_PARTS
+from server.bench.request import BenchRequest, Measured, show_progress
+from server.bench.stream_report import StreamBenchReport, render_stream_report
 from server.bench.stream_runs import StreamSize, measure_streams
 from server.bench.suppression import SuppressionOptions, measure_suppression
 from server.progress import ProgressListener, ignore_progress
 
-__all__ = ["StreamOptions", "quick_stream_options", "run_stream_bench"]
+__all__ = ["StreamOptions", "measure", "quick_stream_options", "run_stream_bench"]
 
 
 @dataclass(frozen=True)
@@ -56,3 +57,12 @@ async def run_stream_bench(options: StreamOptions) -> StreamBenchReport:
         streams=streams,
         seconds=time.perf_counter() - started,
     )
+
+
+async def measure(request: BenchRequest) -> Measured:
+    """Measure what the command asks for."""
+    options = quick_stream_options() if request.quick else StreamOptions()
+    report = await run_stream_bench(
+        replace(options, parts=request.parts_of(STREAM_PARTS), listener=show_progress)
+    )
+    return Measured(report, render_stream_report(report))

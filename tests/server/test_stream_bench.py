@@ -9,6 +9,7 @@ import re
 import pytest
 
 from server.bench.errors import BenchError
+from server.bench.request import BenchRequest
 from server.bench.run import run_bench
 from server.bench.stream_bench import StreamOptions, run_stream_bench
 from server.bench.stream_report import render_stream_report
@@ -86,4 +87,4 @@ async def test_the_simulated_part_alone_calls_no_server_and_says_so():
 
 async def test_a_part_of_another_benchmark_is_refused():
     with pytest.raises(BenchError, match="no part 'tau' here; there are suppression, streams"):
-        await run_bench("stream", quick=True, parts=("tau",))
+        await run_bench(BenchRequest("stream", quick=True, parts=("tau",)))

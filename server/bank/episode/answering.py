@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from server.backends.errors import BackendError
 from server.bank.context import Context
+from server.bank.episode.candidate_judge import LONGEST_SECONDS, SEED, judged_run
 from server.bank.episode.plan_search import is_right
 from server.bank.episode.repairing import Repaired
 from server.planning.answer import Answered, Question, render_outputs, write_answer
 from server.planning.conversation import MeteredBackend, converse
 from server.reports import AnswerReport, JudgeReport, RepairReport
 from server.requests import SolveRequest
-from server.verification.judge import READINGS, JudgedRun, JudgedStep, judge_run
+from server.verification.judge import READINGS, judge_run
 from skills_store.trace import Verification
 from skills_store.workflow.graph import output_nodes
 from skills_store.workflow.model import Workflow
@@ -21,9 +22,6 @@ __all__ = ["JUDGED_RIGHT", "answered", "judged"]
 
 JUDGED_RIGHT = 0.7
 """Score from which a judge is said to hold a run for right: its bands call that three quarters done."""
-_SEED = 20261130
-_LONGEST_SECONDS = 60.0
-"""Of one answer or one reading."""
 
 
 async def answered(repaired: Repaired, task: str, request: SolveRequest, context: Context) -> Repaired:
@@ -95,7 +93,7 @@ async def judged(repaired: Repaired, task: str, request: SolveRequest, context: 
         said = Verification(by="judge", passed=True, detail=f"{opinion.model} scores {opinion.score:.2f}")
         run = replace(run, verifications=(said,))
         report = report.model_copy(update={"verifications": (*report.verifications, said)})
-    return Repaired(report, run)
+    return replace(repaired, report=report, run=run)
 
 
 async def _opinion(report: RepairReport, task: str, context: Context) -> JudgeReport:
@@ -107,8 +105,9 @@ async def _opinion(report: RepairReport, task: str, context: Context) -> JudgeRe
         why = "no score: there is no model to judge (`models.judge` in the configuration, or --model)"
         return JudgeReport(problems=(why,))
     model = MeteredBackend(backend)
-    shown = _judged_run(report, task, context)
-    found = await judge_run(shown, model, seed=_SEED, deadline_seconds=_LONGEST_SECONDS)
+    words = report.answer.text if report.answer and report.answer.by == "model" else ""
+    shown = judged_run(task, report.trace, report.outputs or {}, context, words)
+    found = await judge_run(shown, model, seed=SEED, deadline_seconds=LONGEST_SECONDS)
     return JudgeReport(
         scores=dict(found.scores),
         axes=dict(found.axes),
@@ -121,21 +120,3 @@ async def _opinion(report: RepairReport, task: str, context: Context) -> JudgeRe
         problems=found.problems,
         tokens=model.usage.total,
     )
-
-
-def _judged_run(report: RepairReport, task: str, context: Context) -> JudgedRun:
-    tools = {tool.id: tool for tool in context.known()}
-    steps = [
-        JudgedStep(
-            node=step.node,
-            tool=str(step.tool or step.skill or ""),
-            purpose=tools[step.tool].description if step.tool in tools else "",
-            arguments=dict(step.arguments),
-            outcome=step.outcome.replace("_", " "),
-            answer=step.fault.message if step.fault else step.output,
-            wave=step.wave,
-        )
-        for step in report.trace
-    ]
-    words = report.answer.text if report.answer and report.answer.by == "model" else ""
-    return JudgedRun(str(context.redact(task)), steps, dict(report.outputs or {}), words)

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from server.backends.backend import Backend
 from server.backends.errors import BackendError
 from server.bank.context import Context, allowing
+from server.bank.episode.candidate_judge import CandidateJudge, candidate_judge
 from server.bank.episode.search_records import open_record
 from server.bank.patience import for_search
 from server.bank.running import input_faults, servers_of, signatures_of, static_faults, unreachable_faults
@@ -91,13 +92,17 @@ async def repair_document(document: object, request: RepairRequest, context: Con
         world, request.checks, episode, context.options(request.task), signatures_of(workflow, context)
     )
     editor = await editor_of(context, request)
+    if request.judge:
+        evaluator.judge = await candidate_judge(request.task or "", request.budget.tokens, context)
     with open_record(workflow, request, evaluator, context) as (journal, options):
         wanted = Wanted(options, editor, journal)
         repaired = await search_from(
             workflow, evaluator, request.budget.after(connecting), context, wanted=wanted
         )
-    seconds = repaired.report.seconds + connecting
-    return replace(repaired, report=repaired.report.model_copy(update={"seconds": seconds}))
+    told: dict[str, object] = {"seconds": repaired.report.seconds + connecting}
+    if isinstance(judge := evaluator.judge, CandidateJudge):
+        told["tokens"] = repaired.report.tokens + judge.model.usage.total
+    return replace(repaired, report=repaired.report.model_copy(update=told))
 
 
 def spent_at_once(budget: Budget) -> str | None:
