@@ -66,9 +66,11 @@ from skills_store.trace import Trace
 
 if TYPE_CHECKING:
     from server.bank.episode.repairing import Repaired
+    from server.bank.exchange.training import TrainingRequest
     from server.bank.upstreams.exploring import Exploration
     from server.exploration.profile import Profile
     from server.exploration.report import ExplorationPlan, ExplorationReport
+    from server.training.export import Exported
 
 __all__ = ["Bank"]
 
@@ -478,6 +480,16 @@ class Bank:
         from server.bank.exchange import exchanging
 
         return exchanging.export_skill(name, version, format, self.context)
+
+    async def export_training(self, request: TrainingRequest) -> Exported:
+        """Return what was seen here as files of training data.
+
+        Raises:
+            TrainingError: a file cannot be read, or there is nothing to export.
+        """
+        from server.bank.exchange import training
+
+        return await training.export_training(request, self.context)
 
     async def import_file(self, path: Path) -> ImportReport:
         """Take in a bundle or package of others, as `shadow`.

@@ -97,7 +97,7 @@ def _limits(episodes: Sequence[Episode], alpha: float) -> str:
     return (
         "## What to know\n\n"
         f"- Simulated: {simulated} of {len(episodes)} episodes. Their steps were a planner's, a search's or\n"
-        "  a person's and are told as a model's turns; no model said them. Their calls and answers are real.\n"
+        "  a person's and are told as a model's turns; no model said them. Calls and answers are real.\n"
         f"- Advantages: alpha {alpha}, per step, relative to the other runs of the same task.\n"
         "- Token ids and log-probabilities of the model that acted are not on record. A trainer takes its\n"
         "  own, so the first update starts at a ratio of 1.\n"

@@ -98,7 +98,7 @@ def rows_file(data: Path, trainer: Trainer) -> Path:
             return path
     lacks = {
         "sft": "no task of the training split came out right",
-        "dpo": "no task of the training split has a right run and a wrong one that fork at a turn of the model",
+        "dpo": "no task of the training split has a right and a wrong run that fork at a turn of the model",
         "grpo": "no task of the training split has two scored runs that differ",
     }
     raise SourceUnreadable(
