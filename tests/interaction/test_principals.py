@@ -279,11 +279,11 @@ async def _leave_traces(client: Client) -> dict[str, str]:
     await client.call_tool("call_tool", {**say, "trace": "anns_talk"})
     long = {**say, "arguments": {"text": MARK * 200_000}}
     value = (await client.call_tool("call_tool", long)).structured_content
-    job = await client.call_tool("start_job", {"tool": "call_tool", "arguments": say})
+    job = await client.call_tool("job", {"action": "start", "tool": "call_tool", "arguments": say})
     assert value is not None
     assert job.structured_content is not None
     job_id = job.structured_content["job"]
-    await client.call_tool("poll_job", {"job": job_id, "wait_seconds": 20})
+    await client.call_tool("job", {"action": "poll", "job": job_id, "wait_seconds": 20})
     return {"job": job_id, "value": value["uri"], "trace": str(run.structured_content["trace_id"])}
 
 
@@ -315,9 +315,9 @@ async def _everything(client: Client, made: dict[str, str]) -> dict[str, Any]:
         "describe_skill": ("describe_skill", {"name": "said_by_ann"}),
         "call_skill": ("call_skill", {"name": "said_by_ann", "arguments": {"text": "x"}}),
         "find_tools": ("find_tools", {"query": "say"}),
-        "jobs": ("poll_job", {}),
-        "job": ("poll_job", {"job": made["job"]}),
-        "cancel": ("cancel_job", {"job": made["job"]}),
+        "jobs": ("job", {"action": "poll"}),
+        "job": ("job", {"action": "poll", "job": made["job"]}),
+        "cancel": ("job", {"action": "cancel", "job": made["job"]}),
         "feedback": ("report_outcome", {"trace_id": made["trace"], "passed": True}),
         "save_recording": ("save_skill", {"name": "taken", "trace": "anns_talk"}),
         "save_run": ("save_skill", {"name": "taken_too", "trace": made["trace"]}),
