@@ -146,9 +146,7 @@ async def test_a_server_is_explored_after_a_yes_with_progress_and_within_its_bud
     assert {total for _, total in seen} == {20.0}
 
 
-async def test_nothing_of_a_server_is_called_without_a_yes(
-    settings: Settings, command: list[str], tmp_path: Path
-):
+async def test_nothing_of_a_server_is_called_without_a_yes(settings: Settings, command: list[str]):
     log = _explorable(settings, command)
     async with open_bank(settings) as bank, Client(BankServer(bank, ADMIN)) as client:
         refused = await client.call_tool("explore_server", {"name": "desk"})

@@ -15,6 +15,7 @@ from mcp import MCPError
 from catalog.schema import is_valid, lint_schema
 from server.surface import BUILTIN_NAMES, listed_names
 from server.surface.builtin_tools import BUILTIN_TOOLS
+from server.surface.icons import SKILL_ICONS
 from server.surface.listing import PAGE_SIZE
 
 pytestmark = pytest.mark.anyio
@@ -74,6 +75,7 @@ async def test_a_skill_is_listed_with_its_schemas_hints_and_an_example(in_proces
         {
             "name": "double",
             "title": "Double",
+            "icons": [{"src": SKILL_ICONS[0].src, "mimeType": "image/svg+xml", "sizes": ["any"]}],
             "description": """\
 Doubles a number.
 Use it when: a number must be doubled
@@ -190,7 +192,7 @@ Arguments: value (required).\
         {"query": "x", "limit": 99},
         snapshot("""\
 find_tools was not called: its arguments have 1 problem.
-- /limit: 99 is greater than the maximum of 50. Allowed: {"default": 10, "description": "Most hits to return.", "maximum": 50, "minimum": 1, "type": "integer"}
+- /limit: 99 is greater than the maximum of 50. Allowed: {"default": 10, "description": "Most hits.", "maximum": 50, "minimum": 1, "type": "integer"}
 Arguments: query (required), limit.\
 """),
         id="out-of-range",
