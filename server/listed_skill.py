@@ -10,8 +10,9 @@ from skills_store.skill import Skill
 
 __all__ = ["description_of", "listed_characters", "title_of"]
 
-_LONGEST_EXAMPLE = 400
-"""Characters; a longer example teaches less than it costs."""
+_LONGEST_DESCRIPTION = 500
+_LONGEST_LINE = 200
+"""Characters; what a list leaves out `describe_skill` tells."""
 
 
 def title_of(skill: Skill) -> str:
@@ -20,14 +21,26 @@ def title_of(skill: Skill) -> str:
 
 
 def description_of(skill: Skill) -> str:
-    """Return what it does, when to use it, what to beware of, and an example from its tests."""
-    lines = [skill.description or f"Runs {', then '.join(node.target for node in skill.workflow)}."]
-    if skill.guidance.when_to_use:
-        lines.append(f"Use it when: {skill.guidance.when_to_use}")
-    lines += [f"Beware: {pitfall}" for pitfall in skill.guidance.pitfalls]
-    if example := _example(skill):
-        lines.append(example)
-    return "\n".join(lines)
+    """Return what it does, when to use it, what to beware of, and an example from its tests.
+
+    Where that is too long for a list, what it does comes first, then the example, then the rest.
+    """
+    does = skill.description or f"Runs {', then '.join(node.target for node in skill.workflow)}."
+    when = [f"Use it when: {skill.guidance.when_to_use}"] if skill.guidance.when_to_use else []
+    lines = [does, *when, *(f"Beware: {pitfall}" for pitfall in skill.guidance.pitfalls)]
+    lines = [_cut(line) for line in lines]
+    example = _example(skill)
+    left = _LONGEST_DESCRIPTION - len(example or "")
+    kept = list[str]()
+    for line in lines:
+        if len(line) < left:
+            kept.append(line)
+            left -= len(line) + 1
+    return "\n".join([*kept, example] if example else kept)
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1].rstrip() + "…"
 
 
 def listed_characters(skill: Skill) -> int:
@@ -45,7 +58,7 @@ def listed_characters(skill: Skill) -> int:
 def _example(skill: Skill) -> str | None:
     for test in skill.tests:
         text = f"Example: {_json(test.inputs)} returns {_json(test.outputs)}"
-        if len(text) <= _LONGEST_EXAMPLE:
+        if len(text) <= _LONGEST_LINE:
             return text
     return None
 

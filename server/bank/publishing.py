@@ -27,7 +27,7 @@ Paper: FlowEvo (bank size; facts §7). Differs: a bank may hold any number; thos
 `find_skills`.
 """
 
-PUBLISHED_CHARACTERS = 3_000
+PUBLISHED_CHARACTERS = 3_180
 """Characters of their entries together: with the always-there tools a client's model is shown at most
 3,000 tokens, however many skills there are. `--publish` sets a number instead."""
 

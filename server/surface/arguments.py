@@ -60,13 +60,12 @@ _NODE: JsonSchema = {
 }
 _WORKFLOW: JsonSchema = {
     "type": "object",
-    "description": "Edges follow from references.",
+    "description": "Document.",
     "properties": {
         "name": _TEXT,
         "inputs": {"type": "object", "description": "JSON Schema"},
         "nodes": {"type": "array", "items": _NODE},
         "outputs": {"type": "object", "description": "Name to reference"},
-        "expect": _STRINGS,
     },
     "required": ["name", "inputs", "nodes", "outputs"],
 }

@@ -67,7 +67,7 @@ _RUN = """\
 Run your workflow, independent calls in parallel. Returns status, outputs, faults with place and remedy.
 Example: {"workflow": {"name": "sum", "inputs": {"type": "object"}, "nodes": [{"id": "add", "tool":
 {"server": "math", "tool": "add"}, "arguments": {"x": "$inputs.a"}}], "outputs": {"total":
-"$nodes.add.output#/result"}}, "inputs": {"a": 1}}"""
+"$nodes.add.output#/result"}}}"""
 
 _REPAIR = """\
 Repair a failing workflow by trying changes on the real tools until its assertions hold; give one at least.
@@ -91,11 +91,11 @@ Search the tools of all servers. Returns input schema and effect (pure, read, wr
 Example: {"query": "convert temperature"}"""
 
 _CALL_TOOL = """\
-Call one tool; returns its own answer. Recorded, so that what you work out can become a skill.
+Call one tool; returns its own answer. Recorded for save_skill.
 Example: {"server": "math", "tool": "add", "arguments": {"x": 1}}"""
 
 _REPORT_OUTCOME = """\
-Say whether a result proved right. Skills that prove wrong are withdrawn.
+Say whether a result proved right. Wrong skills are withdrawn.
 Example: {"trace_id": "...", "passed": false}"""
 
 _SAVE_SKILL = """\
@@ -131,7 +131,7 @@ _TOOLS = (
     _tool("call_tool", "Call a tool", _CALL_TOOL, _ACTS),
     _tool("report_outcome", "Report an outcome", _REPORT_OUTCOME, _NOTES),
     _tool("save_skill", "Save a skill", _SAVE_SKILL, _ACTS),
-    _tool("job", "Work in the background", _JOB, _ACTS),
+    _tool("job", "Long work", _JOB, _ACTS),
 )
 
 BUILTIN_TOOLS: Mapping[str, types.Tool] = MappingProxyType({tool.name: tool for tool in _TOOLS})
