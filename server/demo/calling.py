@@ -17,6 +17,7 @@ from catalog.child_process import LastWords, open_process
 from catalog.config import ServerSpec
 from catalog.errors import ServerUnavailable
 from catalog.transport import MAX_MESSAGE_BYTES
+from catalog.wire import Wire
 from server.demo.report import Called
 from server.demo.stories import HeldOutCall, Story
 from server.progress import Progress, ProgressListener, ignore_progress
@@ -54,9 +55,8 @@ async def call_as_client(
     words = LastWords()
     try:
         # The whole tree of the server is gone when this is left, also when it is left by an interrupt.
-        async with Client(
-            open_process(spec, words, MAX_MESSAGE_BYTES), read_timeout_seconds=_TIMEOUT_SECONDS
-        ) as client:
+        streams = Wire().around(open_process(spec, words, MAX_MESSAGE_BYTES))
+        async with Client(streams, read_timeout_seconds=_TIMEOUT_SECONDS) as client:
             return await _session(client, stories, progress)
     except ExceptionGroup as group:
         lost, defect = group.split((MCPError, ServerUnavailable))
