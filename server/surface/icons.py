@@ -23,7 +23,7 @@ def _icons(path: str) -> list[types.Icon]:
     return [types.Icon(src=src, mime_type="image/svg+xml", sizes=["any"])]
 
 
-_PLAIN = " =':/,"
+_PLAIN = ":/=,"  # anything else, blanks and quotes too, is no part of an address
 SERVER_ICONS = _icons("M3 9 12 4l9 5M5 10v8M12 10v8M19 10v8M3 20h18")
 TOOL_ICONS = _icons("M4 20 14 10M13 4a5 5 0 1 0 7 7l-4 0-3-3z")
 SKILL_ICONS = _icons("M12 3l3 6 6 1-4 5 1 6-6-3-6 3 1-6-4-5 6-1z")

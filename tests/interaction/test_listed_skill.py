@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+from urllib.parse import unquote
+from xml.etree import ElementTree
 
+import pytest
 from fake_bank import skill
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp.types import Icon
 
 from server.listed_skill import description_of, listed_characters
+from server.surface.icons import SERVER_ICONS, SKILL_ICONS, TOOL_ICONS
 from server.surface.skill_tools import skill_tool
 from skills_store.skill import Guidance
 
@@ -24,6 +30,14 @@ def test_a_description_is_bounded_and_keeps_its_example(description: str, when: 
     assert len(told) <= 500
     assert told.endswith('Example: {"value": 3} returns {"doubled": 6}')
     assert description[:100].rstrip() in told
+
+
+@pytest.mark.parametrize("icons", [SERVER_ICONS, TOOL_ICONS, SKILL_ICONS], ids=["server", "tool", "skill"])
+def test_an_icon_is_an_address_that_holds_its_drawing(icons: list[Icon]):
+    (icon,) = icons
+    assert re.fullmatch(r"data:image/svg\+xml,[A-Za-z0-9%:/=,._-]+", icon.src)
+    drawing = ElementTree.fromstring(unquote(icon.src.partition(",")[2]))
+    assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
 
 
 def test_what_is_counted_is_what_is_listed():
