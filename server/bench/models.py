@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from catalog.config import parse_model
-from server.backends.backend import Backend
+from server.backends.backend import Backend, Wire
 from server.bench.errors import BenchError
 from server.bench.planning_tape import About, Tape, new_tape, read_tape
 from server.bench.request import BenchRequest
@@ -23,7 +23,7 @@ _RECORDED = "recorded:"
 @asynccontextmanager
 async def answers_of(
     request: BenchRequest, recorded: Callable[[], Tape]
-) -> AsyncGenerator[tuple[Tape, Backend | None]]:
+) -> AsyncGenerator[tuple[Tape, Wire | None]]:
     """Yield the tape of a model's answers, and the model where one is asked for what is not on it.
 
     Args:

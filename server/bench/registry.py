@@ -83,6 +83,13 @@ _ALL = (
         frozenset({"tasks", "config", "model", "tape", "keep", "mcp_bench"}),
     ),
     Benchmark(
+        "drive",
+        "server.bench.drive_bench",
+        "drives long tasks step by step under each context template, by a scripted policy, and by a model"
+        " where --model names one",
+        frozenset({"model"}),
+    ),
+    Benchmark(
         "stream",
         "server.bench.stream_bench",
         "shows what curation does to skills that harm or make no difference, on simulated streams",
