@@ -20,6 +20,7 @@ from server.progress import Progress
 from server.settings import Settings, read_settings
 
 if TYPE_CHECKING:
+    from catalog.config import ModelSpec
     from server.backends.backend import Backend
     from server.bench.catalog_report import CatalogBenchReport
     from server.bench.compile_report import CompileBenchReport
@@ -65,7 +66,8 @@ async def run_bench(
         config: the servers those cases call; None: the demo's servers.
         write: a Markdown file whose table of this benchmark is replaced.
         model: for `planning` and `evolution`, who plans: a model as configurations name it, or
-            `recorded:FILE`; None: what was recorded with the benchmark.
+            `recorded:FILE`; None: what was recorded with the benchmark. For `stream`, a model that
+            plans a part of it too.
         tape: for `planning` and `evolution`, where answers are kept, and found when it is run again.
         settings: where models are configured; None: those of this process.
         parts: of `compile` or `stream`, those that are measured; empty: all of them.
@@ -88,7 +90,7 @@ async def run_bench(
         case "compile":
             report = await _compile(quick, _known(parts, COMPILE_PARTS), keep)
         case "stream":
-            report = await _stream(quick, _known(parts, STREAM_PARTS))
+            report = await _stream(quick, _known(parts, STREAM_PARTS), model, settings or read_settings())
         case "evolution":
             brought = _EvolutionRequest(quick, tasks, config, keep, mcp_bench)
             report = await _evolution(brought, model, tape, settings or read_settings())
@@ -180,13 +182,27 @@ async def _compile(quick: bool, parts: tuple[str, ...], keep: Path | None) -> Co
     return await run_compile_bench(options, open_bank)
 
 
-async def _stream(quick: bool, parts: tuple[str, ...]) -> StreamBenchReport:
-    from dataclasses import replace
-
+async def _stream(
+    quick: bool, parts: tuple[str, ...], model: str | None, settings: Settings
+) -> StreamBenchReport:
     from server.bench.stream_bench import StreamOptions, quick_stream_options, run_stream_bench
+    from server.wiring import open_bank
 
     options = quick_stream_options() if quick else StreamOptions()
-    return await run_stream_bench(replace(options, parts=parts or STREAM_PARTS, listener=_show))
+    options = replace(options, parts=parts or STREAM_PARTS, listener=_show)
+    if model is None:
+        return await run_stream_bench(options)
+    async with open_bank(settings) as bank:
+        return await run_stream_bench(replace(options, model=await bank.context.models.open(_spec(model))))
+
+
+def _spec(model: str) -> ModelSpec:
+    from catalog.config import parse_model
+
+    try:
+        return parse_model(model)
+    except ValueError as error:
+        raise BenchError(str(error)) from error
 
 
 def _known(parts: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
@@ -259,7 +275,7 @@ def _rendered(
     from server.bench.planning_report import render_planning_report
     from server.bench.repair_report import render_repair_report
     from server.bench.search_report import render_search_report
-    from server.bench.stream_report import render_stream_report
+    from server.bench.stream_table import render_stream_report
 
     match report.bench:
         case "repair":

@@ -1,6 +1,7 @@
 """The stream benchmark: what a bank is worth while tasks come in, and what curation does to a bad skill.
 
-`suppression` is simulated and says so; `streams` runs on real servers, planned without a model.
+`suppression` is simulated and says so; `streams` runs on real servers, planned without a model, by a
+simulated one that says so, and by a real one where it is given.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 
+from server.backends.backend import Wire
 from server.bench.run import STREAM_PARTS
 from server.bench.stream_report import StreamBenchReport
 from server.bench.stream_runs import StreamSize, measure_streams
@@ -28,13 +30,23 @@ class StreamOptions:
     streams: StreamSize = field(default_factory=StreamSize)
     suppression: SuppressionOptions = field(default_factory=SuppressionOptions)
     listener: ProgressListener = ignore_progress
+    model: Wire | None = None
+    """A real model that plans a part of the stream, None: none does."""
 
 
 def quick_stream_options() -> StreamOptions:
     """Return a size that ends within a minute on a machine that is not busy."""
     return StreamOptions(
         quick=True,
-        streams=StreamSize(length=12, families=2, planted=1),
+        streams=StreamSize(
+            length=10,
+            families=2,
+            planted=1,
+            frozen=("without a model",),
+            changed=0,
+            conditions=("none", "+ curation"),
+            simulated=("none", "+ curation"),
+        ),
         suppression=SuppressionOptions(streams=20),
     )
 
@@ -48,7 +60,7 @@ async def run_stream_bench(options: StreamOptions) -> StreamBenchReport:
         curve = measure_suppression(simulated, time.perf_counter)
     streams = None
     if "streams" in options.parts:
-        streams = await measure_streams(options.streams, options.listener)
+        streams = await measure_streams(options.streams, options.listener, options.model)
     return StreamBenchReport(
         quick=options.quick,
         versions={"python": platform.python_version(), "skillbank": version("skillbank")},

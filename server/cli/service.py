@@ -176,7 +176,8 @@ def demo(session: Session, *, keep: Path | None, story: str | None) -> int:
 @click.option(
     "--model",
     metavar="MODEL",
-    help="For planning, evolution: whose plans, or recorded:FILE. Default: those recorded with them.",
+    help="For planning, evolution: whose plans, or recorded:FILE; default: those recorded with them. For"
+    " stream: who plans a part of it too.",
 )
 @click.option(
     "--tape",
@@ -227,7 +228,9 @@ def bench(
     without --model it replays recorded answers. compile makes skills of recorded sessions; at full size it
     fetches more servers from the package index, into environments in the user's cache folder. So does
     evolution, which repairs weak plans among ten more servers, with every part of the search and without it.
-    stream shows what curation does to skills that harm or make no difference, on simulated streams.
+    stream shows what curation does to skills that harm or make no difference, on simulated streams, and what
+    a bank is worth over streams of recurring tasks on the demo's servers: without a model, with a simulated
+    one that says so, and with --model.
 
     \b
     Examples:
