@@ -1,8 +1,8 @@
 """One benchmark from its name to what is printed: the command `skillbank bench`.
 
 What is measured is `repair_bench`, `catalog_bench`, `search_bench`, `planning_bench`, `compile_bench`,
-`stream_bench` and `evolution_bench` of this package; they are imported when they are wanted, since the
-command line imports it for its errors.
+`stream_bench`, `evolution_bench` and `problems_bench` of this package; they are imported when they are
+wanted, since the command line imports it for its errors.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from server.bench.errors import BenchError
@@ -28,13 +29,14 @@ if TYPE_CHECKING:
     from server.bench.evolution_report import EvolutionReport
     from server.bench.planning_report import PlanningBenchReport
     from server.bench.planning_tape import Tape
+    from server.bench.problems_bench import ProblemsReport
     from server.bench.repair_report import RepairBenchReport
     from server.bench.search_report import SearchBenchReport
     from server.bench.stream_report import StreamBenchReport
 
 __all__ = ["BENCHMARKS", "COMPILE_PARTS", "STREAM_PARTS", "run_bench", "write_table"]
 
-BENCHMARKS = ("repair", "catalog", "search", "planning", "compile", "stream", "evolution")
+BENCHMARKS = ("repair", "catalog", "search", "planning", "compile", "stream", "evolution", "problems")
 COMPILE_PARTS = ("accuracy", "tau", "selection", "gate")
 """Parts of the compile benchmark; selection and gate stand on the skills of accuracy."""
 STREAM_PARTS = ("suppression", "streams")
@@ -62,7 +64,8 @@ async def run_bench(
         name: one of `BENCHMARKS`.
         quick: a size that ends within a minute.
         as_json: print the report as JSON instead of a table.
-        tasks: a file of others' cases, for `repair` and `evolution`; rows of MedCalc-Bench, for `search`.
+        tasks: a file of others' cases, for `repair` and `evolution`; rows of MedCalc-Bench, for `search`;
+            problems, for `problems`.
         config: the servers those cases call; None: the demo's servers.
         write: a Markdown file whose table of this benchmark is replaced.
         model: for `planning` and `evolution`, who plans: a model as configurations name it, or
@@ -94,6 +97,8 @@ async def run_bench(
         case "evolution":
             brought = _EvolutionRequest(quick, tasks, config, keep, mcp_bench)
             report = await _evolution(brought, model, tape, settings or read_settings())
+        case "problems":
+            report = await _problems(tasks, model, settings or read_settings())
         case _:
             raise BenchError(f"no benchmark {name!r}; there are {', '.join(BENCHMARKS)}")
     table = _rendered(report)
@@ -196,6 +201,23 @@ async def _stream(
         return await run_stream_bench(replace(options, model=await bank.context.models.open(_spec(model))))
 
 
+async def _problems(tasks: Path | None, model: str | None, settings: Settings) -> ProblemsReport:
+    from server.bench.problems import load_problems
+    from server.bench.problems_bench import ProblemsOptions, run_problems_bench
+    from server.wiring import open_bank
+
+    if tasks is None or model is None:
+        raise BenchError(
+            "problems are yours and a model's: give a file with --tasks and a model with --model"
+        )
+    problems = load_problems(tasks)
+    with TemporaryDirectory(prefix="skillbank-bench-") as folder:
+        apart = replace(settings, store_path=Path(folder) / "store.db")
+        async with open_bank(apart) as bank:
+            wire = await bank.context.models.open(_spec(model))
+            return await run_problems_bench(ProblemsOptions(problems, wire, _show), bank)
+
+
 def _spec(model: str) -> ModelSpec:
     from catalog.config import parse_model
 
@@ -267,12 +289,14 @@ def _rendered(
     | PlanningBenchReport
     | CompileBenchReport
     | StreamBenchReport
-    | EvolutionReport,
+    | EvolutionReport
+    | ProblemsReport,
 ) -> str:
     from server.bench.catalog_report import render_catalog_report
     from server.bench.compile_table import render_compile_report
     from server.bench.evolution_table import render_evolution_report
     from server.bench.planning_report import render_planning_report
+    from server.bench.problems_bench import render_problems_report
     from server.bench.repair_report import render_repair_report
     from server.bench.search_report import render_search_report
     from server.bench.stream_table import render_stream_report
@@ -292,6 +316,8 @@ def _rendered(
             return render_stream_report(report)
         case "evolution":
             return render_evolution_report(report)
+        case "problems":
+            return render_problems_report(report)
 
 
 def write_table(path: Path, name: str, table: str) -> None:

@@ -220,7 +220,7 @@ def bench(
 ) -> int:
     """Measure the bank and print the numbers.
 
-    NAME is repair, catalog, search, planning, compile, evolution or stream.
+    NAME is repair, catalog, search, planning, compile, evolution, stream or problems.
 
     repair breaks workflows on the demo's servers, or with --tasks on those of --config where it is given.
     catalog measures what relaying costs, how soon it starts, and what it leaves behind. search needs no
@@ -230,7 +230,8 @@ def bench(
     evolution, which repairs weak plans among ten more servers, with every part of the search and without it.
     stream shows what curation does to skills that harm or make no difference, on simulated streams, and what
     a bank is worth over streams of recurring tasks on the demo's servers: without a model, with a simulated
-    one that says so, and with --model.
+    one that says so, and with --model. problems asks --model the problems of --tasks: a file of HumanEval,
+    MBPP, GSM8K or MATH, as published.
 
     \b
     Examples:
@@ -241,6 +242,7 @@ def bench(
       skillbank bench compile --part accuracy --keep finished.jsonl
       skillbank bench stream --part suppression
       skillbank bench evolution --keep finished.jsonl --mcp-bench mcp-bench
+      skillbank bench problems --tasks HumanEval.jsonl.gz --model local:qwen2.5-coder-1.5b
     """
     settings = session.settings
     request = BenchRequest(
