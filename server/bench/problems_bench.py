@@ -9,6 +9,7 @@ Paper: FlowEvo (HumanEval, MBPP, GSM8K, MATH-500). Differs: the loaders take any
 
 from __future__ import annotations
 
+import ast
 import re
 import time
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ from server.requests import SaveCodeRequest
 from server.sandbox.engine import CodeRequest, Returned, SandboxUnavailable
 from skills_store.code.examples import CodeExample, parse_examples
 from skills_store.code.lint import lint_code
-from skills_store.code.reading import read_function
+from skills_store.code.reading import Function, parse_code, read_function
 from skills_store.errors import MalformedCode
 from skills_store.workflow.bounds import json_equal
 
@@ -65,7 +66,9 @@ class SetReport(BaseModel):
     problems: int
     right: int
     left_out: int
-    """Code problems none of whose asserts compares with a literal, which are not asked."""
+    """Code problems none of whose asserts compares with a literal: nothing could judge them."""
+    partly: int
+    """Code problems of whose asserts some do not, and that were judged by the others."""
     kept: int
     """Functions that passed and became skills; how many of these are active follows."""
     active: int
@@ -88,6 +91,7 @@ class ProblemsReport(BaseModel):
 class _Answered:
     right: bool
     left_out: bool = False
+    partly: bool = False
     state: str | None = None
 
 
@@ -120,6 +124,7 @@ async def _set(name: str, options: ProblemsOptions, bank: Bank) -> SetReport:
         problems=len(mine),
         right=sum(answer.right for answer in answers),
         left_out=sum(answer.left_out for answer in answers),
+        partly=sum(answer.partly for answer in answers),
         kept=len(states),
         active=states.count("active"),
         tokens=model.usage.total,
@@ -164,20 +169,54 @@ def _has_examples(problem: CodeProblem) -> bool:
 async def _tried(source: str, problem: CodeProblem, bank: Bank) -> _Answered:
     """Return whether a function passes every assert, and the state of the skill it becomes."""
     try:
-        function = read_function(source, problem.entry)
-        examples = parse_examples(problem.tests, function)
+        function = read_function(_with_types(source, problem.entry), problem.entry)
     except MalformedCode:
         return _Answered(right=False)
+    usable, examples = _usable(problem.tests, function)
+    is_partly = usable != problem.tests
+    if not examples:
+        return _Answered(right=False, left_out=True)
     if lint_code(source) or not await _passes(source, problem.entry, examples, bank):
-        return _Answered(right=False)
+        return _Answered(right=False, partly=is_partly)
     name = re.sub(r"[^a-z0-9]+", "_", problem.id.lower()).strip("_")
     try:
         saved = await bank.save_code(
-            SaveCodeRequest(f"p_{name}", source, problem.tests, problem.entry, task=problem.asked)
+            SaveCodeRequest(f"p_{name}", source, usable, problem.entry, task=problem.asked)
         )
     except BankError:
-        return _Answered(right=True)  # it is right, and no skill
-    return _Answered(right=True, state=saved.skill.state if saved.skill else None)
+        return _Answered(right=True, partly=is_partly)  # it is right, and no skill
+    return _Answered(right=True, partly=is_partly, state=saved.skill.state if saved.skill else None)
+
+
+def _usable(tests: str, function: Function) -> tuple[str, list[CodeExample]]:
+    """Return the asserts that compare with a literal, as a text and as examples."""
+    lines: list[str] = []
+    examples: list[CodeExample] = []
+    for line in tests.split("\n"):
+        try:
+            examples += parse_examples(line, function)
+            lines.append(line)
+        except MalformedCode:
+            continue  # what it compares with is computed by the test itself, which nothing here runs
+    return "\n".join(lines), examples
+
+
+def _with_types(source: str, entry: str) -> str:
+    """Return a module whose function says of every parameter what it is, `object` where it said nothing.
+
+    A right answer without types counts as right; it becomes no skill, which has to have them.
+    """
+    tree = parse_code(source)
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == entry:
+            node.returns = node.returns or _anything()
+            for argument in (*node.args.args, *node.args.kwonlyargs):
+                argument.annotation = argument.annotation or _anything()
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def _anything() -> ast.expr:
+    return ast.Name("object", ast.Load())
 
 
 async def _passes(source: str, entry: str, examples: Sequence[CodeExample], bank: Bank) -> bool:
@@ -205,11 +244,11 @@ def render_problems_report(report: ProblemsReport) -> str:
     head = (
         f"Asked of {report.model}, one answer each. Functions run in the sandbox against their asserts; those"
         " that pass are judged as code skills.\n\n"
-        "| set | right | left out | kept as skills | active | tokens | seconds |\n"
-        "|---|---:|---:|---:|---:|---:|---:|\n"
+        "| set | right | left out | judged in part | kept as skills | active | tokens | seconds |\n"
+        "|---|---:|---:|---:|---:|---:|---:|---:|\n"
     )
     rows = "".join(
-        f"| {one.name} | {one.right}/{one.problems} | {one.left_out} | {one.kept} | {one.active} |"
+        f"| {one.name} | {one.right}/{one.problems} | {one.left_out} | {one.partly} | {one.kept} | {one.active} |"
         f" {one.tokens} | {one.seconds:.0f} |\n"
         for one in report.sets
     )

@@ -168,7 +168,6 @@ async def test_right_answers_count_and_right_functions_become_skills(open_desk, 
     "source",
     [
         pytest.param("def twice(n: int) -> int:\n    return 3 * n\n", id="wrong"),
-        pytest.param("def twice(n):\n    return 2 * n\n", id="no-types"),
         pytest.param("import os\ndef twice(n: int) -> int:\n    return 2 * n\n", id="banned"),
         pytest.param("def other(n: int) -> int:\n    return 2 * n\n", id="another"),
         pytest.param("def twice(n: int) -> int:\n    while True:\n        pass\n", id="endless"),
@@ -180,6 +179,25 @@ async def test_a_function_that_fails_is_wrong_and_no_skill(open_desk, tmp_path, 
     report, states = await asked(open_desk, tmp_path, wrong)
     assert [one.right for one in report.sets] == [0, 1, 0, 0]
     assert states == {"p_mbpp_601": "active"}
+
+
+async def test_an_assert_that_compares_with_no_literal_is_left_out_and_told(open_desk, tmp_path):
+    test = "def check(candidate):\n    assert candidate(2) == 2 ** 2\n    assert candidate(3) == 6\n"
+    nothing = "def check(candidate):\n    for n in range(9):\n        assert candidate(n) == n + n\n"
+    lines = [{**HUMAN_EVAL, "test": test}, {**HUMAN_EVAL, "task_id": "Test/1", "test": nothing}]
+    async with open_sandbox() as sandbox, open_desk() as desk:
+        bank = Bank(replace(desk.context, sandbox=sandbox))
+        options = ProblemsOptions(load_problems(written(tmp_path, *lines)), model(RIGHT))
+        (report,) = (await run_problems_bench(options, bank)).sets
+    assert (report.problems, report.right, report.partly, report.left_out) == (2, 1, 1, 1)
+
+
+async def test_a_right_function_without_types_is_right_and_no_skill(open_desk, tmp_path):
+    report, states = await asked(
+        open_desk, tmp_path, model({**RIGHT, "twice": "def twice(n):\n    return 2 * n\n"})
+    )
+    assert (report.sets[0].right, report.sets[0].kept) == (1, 0)
+    assert "p_test_0" not in states
 
 
 async def test_without_a_file_or_a_model_the_command_says_what_it_needs(tmp_path):
