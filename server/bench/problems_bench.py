@@ -248,8 +248,8 @@ def render_problems_report(report: ProblemsReport) -> str:
         "|---|---:|---:|---:|---:|---:|---:|---:|\n"
     )
     rows = "".join(
-        f"| {one.name} | {one.right}/{one.problems} | {one.left_out} | {one.partly} | {one.kept} | {one.active} |"
-        f" {one.tokens} | {one.seconds:.0f} |\n"
+        f"| {one.name} | {one.right}/{one.problems} | {one.left_out} | {one.partly} | {one.kept} |"
+        f" {one.active} | {one.tokens} | {one.seconds:.0f} |\n"
         for one in report.sets
     )
     return head + rows
