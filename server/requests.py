@@ -66,6 +66,8 @@ class RepairRequest:
     """File in which every candidate is written down as it is evaluated, None: nowhere."""
     resume: Path | None = None
     """Record of an earlier search that is gone on with, None: begin anew."""
+    judge: bool = False
+    """Whether a model scores candidates that ran, within the budget of tokens; it orders them, no more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,13 @@ from catalog.result import CallOutcome
 from catalog.tools import Tool, ToolId
 from server.audit_report import AuditReport
 from server.backends.sampling import Sampler
-from server.bank import approving, relaying
-from server.bank.administering import Administration
 from server.bank.context import Context
 from server.bank.drift import follow_drift
 from server.bank.publishing import PublishedSkill, published_skills, refresh_published
+from server.bank.review import approving
 from server.bank.traces import report_outcome
+from server.bank.upstreams import relaying
+from server.bank.upstreams.administering import Administration
 from server.execution.consent import Consent, ConsentQuestion
 from server.execution.journal import Journal
 from server.progress import ProgressListener
@@ -64,8 +65,8 @@ from skills_store.skill import Skill
 from skills_store.trace import Trace
 
 if TYPE_CHECKING:
-    from server.bank.exploring import Exploration
-    from server.bank.repairing import Repaired
+    from server.bank.episode.repairing import Repaired
+    from server.bank.upstreams.exploring import Exploration
     from server.exploration.profile import Profile
     from server.exploration.report import ExplorationPlan, ExplorationReport
 
@@ -90,7 +91,7 @@ class Bank:
 
     def _recover_beside(self, drift: Drift) -> None:
         """Begin to recover what a change upstream has made stale."""
-        from server.bank.curating import recover_beside
+        from server.bank.curation.curating import recover_beside
 
         recover_beside(drift, self.context)
 
@@ -140,8 +141,8 @@ class Bank:
         Raises:
             NotSaved: the name to save under is none; nothing was run.
         """
-        from server.bank.learning import check_name
-        from server.bank.repairing import repair_document
+        from server.bank.admission.learning import check_name
+        from server.bank.episode.repairing import repair_document
 
         context = self.context.serving(consent, progress, sampler).choosing(request.model)
         if request.save is not None:
@@ -164,16 +165,16 @@ class Bank:
         Raises:
             NotSaved: the name to save under is none; nothing was run.
         """
-        from server.bank.answering import answered, judged
-        from server.bank.code_proposals import by_code
-        from server.bank.curating import curate_used
-        from server.bank.learning import check_name
-        from server.bank.observing import observe
-        from server.bank.planning_cost import with_planning_cost
-        from server.bank.repairing import Repaired, spent_at_once
-        from server.bank.routing import DirectRun, NotRun, after_all, no_route, run_directly
-        from server.bank.seeding import look_back
-        from server.bank.solving import solve_task
+        from server.bank.admission.learning import check_name
+        from server.bank.curation.curating import curate_used
+        from server.bank.curation.observing import observe
+        from server.bank.episode.answering import answered, judged
+        from server.bank.episode.code_proposals import by_code
+        from server.bank.episode.planning_cost import with_planning_cost
+        from server.bank.episode.repairing import Repaired, spent_at_once
+        from server.bank.episode.routing import DirectRun, NotRun, after_all, no_route, run_directly
+        from server.bank.episode.seeding import look_back
+        from server.bank.episode.solving import solve_task
 
         context = self.context.serving(consent, progress, sampler).choosing(request.model)
         if request.save is not None:
@@ -208,19 +209,19 @@ class Bank:
 
     async def plan_exploration(self, exploration: Exploration) -> ExplorationPlan:
         """Return what exploring a server would do; nothing of it is called."""
-        from server.bank.exploring import plan_exploration
+        from server.bank.upstreams.exploring import plan_exploration
 
         return await plan_exploration(exploration, self.context)
 
     async def profile_server(self, exploration: Exploration) -> Profile:
         """Return the environment profile of a server, derived from what it lists."""
-        from server.bank.exploring import profile_server
+        from server.bank.upstreams.exploring import profile_server
 
         return await profile_server(exploration, self.context)
 
     async def explore(self, exploration: Exploration) -> ExplorationReport:
         """Explore a server: coverage, health, tasks with checked solutions, and skills of them."""
-        from server.bank.exploring import explore_server
+        from server.bank.upstreams.exploring import explore_server
 
         return await explore_server(exploration, self.context)
 
@@ -293,20 +294,20 @@ class Bank:
 
     async def show_skill(self, name: str, version: int | None = None) -> ShownSkill:
         """Return a skill, its head where no version is given, with how it stands."""
-        from server.bank.standing import show_skill
+        from server.bank.review.standing import show_skill
 
         return show_skill(name, version, self.context)
 
     async def test_skill(self, name: str, version: int | None = None) -> TestReport:
         """Run the replay tests of a skill, its head where no version is given, in fresh processes."""
         from server.bank import using
-        from server.bank.proving import prove
+        from server.bank.admission.proving import prove
 
         return await prove(using.require_skill(name, version, self.context), self.context)
 
     async def rollback(self, name: str, version: int) -> SkillReport:
         """Make an earlier version the head."""
-        from server.bank import controlling
+        from server.bank.review import controlling
 
         return controlling.roll_back(name, version, self.context)
 
@@ -316,25 +317,25 @@ class Bank:
         Raises:
             NotDecided: it cannot be approved; says its state, or what is wrong.
         """
-        from server.bank.deciding import approvable_skill
+        from server.bank.review.deciding import approvable_skill
 
         return approvable_skill(name, version, self.context)
 
     async def approve(self, name: str, version: int | None = None) -> SkillReport:
         """Make a proposed skill active at a person's word, and put it in use."""
-        from server.bank.deciding import approve_skill
+        from server.bank.review.deciding import approve_skill
 
         return approve_skill(name, version, self.context)
 
     async def reject(self, name: str, reason: str, version: int | None = None) -> SkillReport:
         """Turn a proposed skill down for a reason; its workflow is not proposed again."""
-        from server.bank.deciding import reject_skill
+        from server.bank.review.deciding import reject_skill
 
         return reject_skill(name, version, reason, self.context)
 
     async def review_queue(self) -> ReviewReport:
         """Return the proposed versions that wait for a person, with what each changes."""
-        from server.bank.reviewing import review_queue
+        from server.bank.review.reviewing import review_queue
 
         return review_queue(self.context)
 
@@ -346,43 +347,43 @@ class Bank:
             MalformedWorkflow: the document cannot be read.
             NotSaved: it has static faults, or changes nothing.
         """
-        from server.bank.reviewing import revise
+        from server.bank.review.reviewing import revise
 
         return await revise(name, document, self.context)
 
     async def retire(self, name: str, reason: str) -> SkillReport:
         """Take a skill out of use; it stays readable."""
-        from server.bank import controlling
+        from server.bank.review import controlling
 
         return controlling.retire_skill(name, reason, self.context)
 
     async def pin(self, name: str, version: int | None = None) -> SkillReport:
         """Put a version in use, the head where none is given, and keep it there."""
-        from server.bank import controlling
+        from server.bank.review import controlling
 
         return controlling.pin_skill(name, version, self.context)
 
     async def unpin(self, name: str) -> SkillReport:
         """Let the system move a skill again."""
-        from server.bank import controlling
+        from server.bank.review import controlling
 
         return controlling.unpin_skill(name, self.context)
 
     async def restore(self, name: str, version: int | None = None) -> SkillReport:
         """Take back the last step that curation took against a skill."""
-        from server.bank import controlling
+        from server.bank.review import controlling
 
         return controlling.restore_skill(name, version, self.context)
 
     async def audit(self, names: Sequence[str] = (), *, dry_run: bool = False) -> AuditReport:
         """Look at the skills in use, take what is due, and return how the bank stands."""
-        from server.bank.bank_audit import audit_bank
+        from server.bank.curation.bank_audit import audit_bank
 
         return await audit_bank(names, self.context, dry_run=dry_run)
 
     async def delete(self, name: str) -> DeletedReport:
         """Remove a skill for good."""
-        from server.bank import controlling
+        from server.bank.review import controlling
 
         return controlling.delete_skill(name, self.context)
 
@@ -447,7 +448,7 @@ class Bank:
             NotSaved: there is nothing to compile, or it cannot be a skill; says why.
             UnknownTrace: no such conversation or run is kept.
         """
-        from server.bank import saving
+        from server.bank.admission import saving
 
         return await saving.save(request, self.context)
 
@@ -457,7 +458,7 @@ class Bank:
         Raises:
             NotSaved: it cannot be read or run here; says why.
         """
-        from server.bank import coding
+        from server.bank.admission import coding
 
         return await coding.save_code(request, self.context)
 
@@ -468,7 +469,7 @@ class Bank:
             UnknownSkill: no such skill or version.
             NotSaved: it holds a secret.
         """
-        from server.bank import exchanging
+        from server.bank.exchange import exchanging
 
         return exchanging.export_skill(name, version, format, self.context)
 
@@ -478,7 +479,7 @@ class Bank:
         Raises:
             NotImportable: it is none, or holds what may not be taken in.
         """
-        from server.bank import exchanging
+        from server.bank.exchange import exchanging
 
         contracts = {tool.id: tool.contract_hash for tool in self.context.known()}
         imported = await anyio.to_thread.run_sync(exchanging.read_import, path, contracts)
@@ -486,7 +487,7 @@ class Bank:
 
     async def recordings(self, limit: int = 20) -> RecordingsReport:
         """Return the conversations whose calls were kept, the newest first."""
-        from server.bank import saving
+        from server.bank.admission import saving
 
         return saving.list_recordings(limit, self.context)
 
@@ -496,7 +497,7 @@ class Bank:
         Raises:
             UnknownTrace: none of this name is kept.
         """
-        from server.bank import saving
+        from server.bank.admission import saving
 
         return saving.show_recording(name, self.context)
 
@@ -506,7 +507,7 @@ class Bank:
         Raises:
             UnknownTrace: none of this name is kept.
         """
-        from server.bank import saving
+        from server.bank.admission import saving
 
         return saving.forget_recording(name, self.context)
 
@@ -520,19 +521,19 @@ class Bank:
 
     async def doctor(self) -> DoctorReport:
         """Connect to every configured server and say how it is."""
-        from server.bank import health
+        from server.bank.upstreams import health
 
         return await health.doctor(self.context)
 
     def servers(self) -> list[ServerReport]:
         """Return how every configured server is, as far as is known without connecting."""
-        from server.bank import health
+        from server.bank.upstreams import health
 
         return health.list_servers(self.context)
 
     def server_tools(self, server: str) -> list[ServerTool]:
         """Return the usable tools of one server as last listed, ordered by name."""
-        from server.bank import health
+        from server.bank.upstreams import health
 
         return health.list_server_tools(server, self.context)
 
@@ -574,7 +575,7 @@ class Bank:
         """Take the tools of a server that fit a pattern as looked at now; return those that had changed."""
         changed = relaying.recheck_effects(server, pattern, self.context)
         if changed:
-            from server.bank.curating import recover_all
+            from server.bank.curation.curating import recover_all
 
             self.context.afterwards.start(partial(recover_all, self.context))
         return changed
@@ -587,7 +588,7 @@ async def _learned(
     examples: tuple[Mapping[str, JsonValue], ...] = (),
 ) -> RepairReport:
     """Return the report with what was learned from the run, or why nothing was."""
-    from server.bank.learning import learn
+    from server.bank.admission.learning import learn
 
     report = repaired.report
     if repaired.run is None:

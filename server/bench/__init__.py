@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from server.bench.errors import BenchError, DemoServersMissing, TasksRejected
-from server.bench.run import BENCHMARKS, run_bench
+from server.bench.registry import BENCHMARKS
+from server.bench.run import run_bench
 
 __all__ = ["BENCHMARKS", "BenchError", "DemoServersMissing", "TasksRejected", "run_bench"]

@@ -12,16 +12,22 @@ import time
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 
-from server.bench.catalog_report import CatalogBenchReport, findings_of, search_findings
+from server.bench.catalog_report import (
+    CatalogBenchReport,
+    findings_of,
+    render_catalog_report,
+    search_findings,
+)
 from server.bench.endurance_bench import measure_connects, measure_memory
 from server.bench.isolation_bench import measure_isolation
 from server.bench.processes import can_look
 from server.bench.readiness_bench import measure_readiness
 from server.bench.relay_bench import measure_relay
+from server.bench.request import BenchRequest, Measured, show_progress
 from server.bench.search_bench import SearchOptions, quick_search_options, run_search_bench
 from server.progress import Progress, ProgressListener, ignore_progress
 
-__all__ = ["CatalogOptions", "quick_catalog_options", "run_catalog_bench"]
+__all__ = ["CatalogOptions", "measure", "quick_catalog_options", "run_catalog_bench"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +121,12 @@ def _machine() -> str:
 def _versions() -> dict[str, str]:
     installed = {"skillbank", "mcp", "fastmcp", "pydantic"}
     return {d.name: d.version for d in metadata.distributions() if d.name in installed}
+
+
+async def measure(request: BenchRequest) -> Measured:
+    """Measure what the command asks for."""
+    options = (
+        quick_catalog_options(show_progress) if request.quick else CatalogOptions(listener=show_progress)
+    )
+    report = await run_catalog_bench(options)
+    return Measured(report, render_catalog_report(report))

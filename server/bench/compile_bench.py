@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,6 +32,7 @@ from server.bench.compile_report import (
     TauReport,
 )
 from server.bench.compile_selection import measure_selection
+from server.bench.compile_table import render_compile_report
 from server.bench.compile_tau import DOMAINS, measure_tau
 from server.bench.errors import BenchError
 from server.bench.families import Family, compile_families
@@ -46,12 +47,13 @@ from server.bench.fetched import (
 from server.bench.fixtures import build_fixtures
 from server.bench.kept import Kept
 from server.bench.peer import Peer
-from server.bench.run import COMPILE_PARTS
+from server.bench.registry import COMPILE_PARTS
+from server.bench.request import BenchRequest, Measured, show_progress
 from server.bench.servers import installed_versions
 from server.progress import Progress, ProgressListener, ignore_progress
 from server.settings import Settings, read_settings
 
-__all__ = ["CompileOptions", "OpenBank", "quick_compile_options", "run_compile_bench"]
+__all__ = ["CompileOptions", "OpenBank", "measure", "quick_compile_options", "run_compile_bench"]
 
 _GATE_SERVERS = ("mathematics", "sqlite", "time", *SCRIPTED_SERVERS)
 _QUICK_FAMILIES = ("double_digest", "derived_key")
@@ -235,3 +237,14 @@ def _versions() -> dict[str, str]:
     fetched = {server.distribution: server.version for server in FETCHED_SERVERS}
     own = {name: metadata.version(name) for name in ("skillbank", "mcp")}
     return {**installed_versions(), **fetched, PEER[0]: PEER[1], **own}
+
+
+async def measure(request: BenchRequest) -> Measured:
+    """Measure what the command asks for."""
+    from server.wiring import open_bank
+
+    options = quick_compile_options() if request.quick else CompileOptions()
+    parts = request.parts_of(COMPILE_PARTS)
+    options = replace(options, parts=parts, keep=request.keep, listener=show_progress)
+    report = await run_compile_bench(options, open_bank)
+    return Measured(report, render_compile_report(report))

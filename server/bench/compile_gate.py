@@ -14,7 +14,7 @@ from typing import get_args
 from pydantic import JsonValue
 
 from server.bank import Bank
-from server.bank.judging import Lesson, judge_candidate
+from server.bank.admission.judging import Lesson, judge_candidate
 from server.bench.bad_candidates import Bad, BadKind, Bench, spoil
 from server.bench.compile_report import GateCase, GateReport
 from server.bench.kept import Kept

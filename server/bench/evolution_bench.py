@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata, resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,6 +37,7 @@ from server.bench.evolution_plans import (
 )
 from server.bench.evolution_react import REACT, run_react
 from server.bench.evolution_report import EvolutionReport, McpBenchRow, Mix, PlanOutcome, groups_of
+from server.bench.evolution_table import render_evolution_report
 from server.bench.evolution_world import (
     DISTRACTORS,
     WORLD_SERVERS,
@@ -50,15 +51,24 @@ from server.bench.evolution_world import (
 from server.bench.fetched import FETCHED_SERVERS
 from server.bench.fixtures import FIXTURES, build_fixtures
 from server.bench.kept import Kept
+from server.bench.models import answers_of
 from server.bench.planning_tape import NotRecorded, Tape, read_tape
+from server.bench.request import BenchRequest, Measured, show_progress
 from server.bench.servers import installed_versions
-from server.bench.tasks import BenchTask, evolution_tasks, place_fixtures
+from server.bench.tasks import BenchTask, evolution_tasks, load_tasks, place_fixtures
 from server.progress import Progress, ProgressListener, ignore_progress
 from server.requests import Budget
 from server.settings import Settings, read_settings
 from skills_store.workflow.model import parse_workflow
 
-__all__ = ["EvolutionOptions", "OpenBank", "quick_evolution_options", "recorded_tapes", "run_evolution_bench"]
+__all__ = [
+    "EvolutionOptions",
+    "OpenBank",
+    "measure",
+    "quick_evolution_options",
+    "recorded_tapes",
+    "run_evolution_bench",
+]
 
 _RECORDED = ("planning_qwen15.jsonl.gz", "evolution_qwen15.jsonl.gz")
 _Item = TypeVar("_Item")
@@ -89,18 +99,16 @@ class EvolutionOptions:
     budget: Budget = field(default_factory=lambda: Budget(seconds=20.0, calls=300, candidates=300))
     """Of one search. Local servers answer in milliseconds, so calls are allowed generously."""
     seed: int = 20261130
-    part_plans: int = 24
+    part_plans: int = 16
     """Recorded plans on which the ablations and the model's conditions run."""
-    simulated_tasks: int = 40
+    simulated_tasks: int = 16
     """Tasks whose references the simulator damages, at each strength."""
-    unmodelled_tasks: int | None = None
+    unmodelled_tasks: int | None = 16
     """Tasks that are planned without a model too, of those that a model planned; None: all of them."""
     recorded_tasks: int | None = None
     """Tasks whose recorded plans are repaired, None: all that are on the tape; also those that a model
     is asked for."""
-    on_all: frozenset[str] = frozenset(
-        one.name for one in CONDITIONS if not (one.is_ablation or one.asks_model)
-    )
+    on_all: frozenset[str] = frozenset({*_OF_OTHERS, "retry only"})
     """Conditions that every recorded plan is put under; the others are for the part."""
     ablations: bool = True
     keep: Path | None = None
@@ -450,3 +458,22 @@ def _report(
         groups=groups_of(outcomes),
         seconds=time.perf_counter() - found.started,
     )
+
+
+async def measure(request: BenchRequest) -> Measured:
+    """Measure what the command asks for."""
+    from server.wiring import open_bank
+
+    async with answers_of(request, recorded_tapes) as (tape, live):
+        usual = quick_evolution_options(tape) if request.quick else EvolutionOptions(tape)
+        options = replace(
+            usual,
+            live=live,
+            tasks=None if request.tasks is None else tuple(load_tasks(request.tasks)),
+            config=request.config,
+            keep=request.keep,
+            mcp_bench=request.mcp_bench,
+            listener=show_progress,
+        )
+        report = await run_evolution_bench(options, open_bank)
+    return Measured(report, render_evolution_report(report))

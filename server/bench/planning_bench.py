@@ -25,10 +25,12 @@ from server.backends.backend import Backend
 from server.bench.cases import Repairer, holds
 from server.bench.errors import BenchError
 from server.bench.fixtures import FIXTURES, build_fixtures
-from server.bench.planning_report import PlanningBenchReport, PlanReport, ways_of
-from server.bench.planning_tape import About, NotRecorded, Tape, read_tape
+from server.bench.models import answers_of
+from server.bench.planning_report import PlanningBenchReport, PlanReport, render_planning_report, ways_of
+from server.bench.planning_tape import NotRecorded, Tape, read_tape
 from server.bench.planning_ways import CONDITIONS, Condition
 from server.bench.repair_bench import OpenBank, demo_config
+from server.bench.request import BenchRequest, Measured, show_progress
 from server.bench.servers import installed_versions
 from server.bench.tasks import BenchTask, place_fixtures, planning_tasks
 from server.planning.catalog_view import WHOLE_CATALOG_TOKENS
@@ -45,7 +47,7 @@ from server.verification import Checks
 from skills_store.workflow.check import check_workflow
 from skills_store.workflow.model import Workflow
 
-__all__ = ["PlanningOptions", "new_tape", "recorded_tape", "run_planning_bench"]
+__all__ = ["PlanningOptions", "measure", "recorded_tape", "run_planning_bench"]
 
 _RECORDED = "planning_qwen15.jsonl.gz"
 _REPAIR = Budget(seconds=10.0, calls=300, candidates=150)
@@ -236,15 +238,11 @@ def _outcome(report: PlanReport) -> str:
     return "right" if report.right else "right after repair" if report.repaired else "not right"
 
 
-def new_tape(path: Path, about: About) -> Tape:
-    """Return a tape in a new file, to be extended as a model answers.
+async def measure(request: BenchRequest) -> Measured:
+    """Measure what the command asks for."""
+    from server.wiring import open_bank
 
-    Raises:
-        BenchError: it cannot be written.
-    """
-    tape = Tape(about, path)
-    try:
-        tape.keep(about)
-    except OSError as error:
-        raise BenchError(f"{path}: {error.strerror}") from error
-    return tape
+    async with answers_of(request, recorded_tape) as (tape, live):
+        options = PlanningOptions(tape, live, request.quick, show_progress)
+        report = await run_planning_bench(options, open_bank)
+    return Measured(report, render_planning_report(report))

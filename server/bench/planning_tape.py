@@ -20,7 +20,16 @@ from server.backends.backend import Backend, Completion, Constraint, Request, St
 from server.backends.errors import BackendUnavailable
 from server.bench.errors import BenchError
 
-__all__ = ["About", "Answer", "NotRecorded", "Tape", "TapedBackend", "read_tape", "request_digest"]
+__all__ = [
+    "About",
+    "Answer",
+    "NotRecorded",
+    "Tape",
+    "TapedBackend",
+    "new_tape",
+    "read_tape",
+    "request_digest",
+]
 
 
 class NotRecorded(BackendUnavailable):
@@ -253,3 +262,17 @@ def _as_text(request: Request) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
+
+
+def new_tape(path: Path, about: About) -> Tape:
+    """Return a tape in a new file, to be extended as a model answers.
+
+    Raises:
+        BenchError: it cannot be written.
+    """
+    tape = Tape(about, path)
+    try:
+        tape.keep(about)
+    except OSError as error:
+        raise BenchError(f"{path}: {error.strerror}") from error
+    return tape

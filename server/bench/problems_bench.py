@@ -13,7 +13,9 @@ import ast
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
@@ -22,19 +24,36 @@ from server.backends.backend import Message, Request, Wire
 from server.bank import Bank
 from server.bank.errors import BankError
 from server.bench.errors import BenchError
-from server.bench.problems import CodeProblem, MathProblem, Problem, is_same_answer, kinds_of
+from server.bench.models import spec_of
+from server.bench.problems import (
+    CodeProblem,
+    MathProblem,
+    Problem,
+    is_same_answer,
+    kinds_of,
+    load_problems,
+)
+from server.bench.request import BenchRequest, Measured, show_progress
 from server.planning.answer_json import NotJson, read_json
 from server.planning.conversation import MeteredBackend
 from server.progress import Progress, ProgressListener, ignore_progress
 from server.requests import SaveCodeRequest
 from server.sandbox.engine import CodeRequest, Returned, SandboxUnavailable
+from server.wiring import open_bank
 from skills_store.code.examples import CodeExample, parse_examples
 from skills_store.code.lint import lint_code
 from skills_store.code.reading import Function, parse_code, read_function
 from skills_store.errors import MalformedCode
 from skills_store.workflow.bounds import json_equal
 
-__all__ = ["ProblemsOptions", "ProblemsReport", "SetReport", "render_problems_report", "run_problems_bench"]
+__all__ = [
+    "ProblemsOptions",
+    "ProblemsReport",
+    "SetReport",
+    "measure",
+    "render_problems_report",
+    "run_problems_bench",
+]
 
 _CODE = (
     "You write one Python function. Annotate its parameters and result with int, float, str, bool, None,"
@@ -237,6 +256,19 @@ def _is_equal(given: JsonValue, expected: JsonValue) -> bool:
     if isinstance(given, float) and isinstance(expected, int | float):
         return abs(given - expected) <= _NEAR * max(1.0, abs(expected))
     return json_equal(given, expected)
+
+
+async def measure(request: BenchRequest) -> Measured:
+    """Measure what the command asks for, with a store of its own."""
+    if request.tasks is None or request.model is None:
+        raise BenchError("problems are yours: give a file with --tasks and a model with --model")
+    problems = load_problems(request.tasks)
+    with TemporaryDirectory(prefix="skillbank-bench-") as folder:
+        settings = replace(request.configured, store_path=Path(folder) / "store.db")
+        async with open_bank(settings) as bank:
+            model = await bank.context.models.open(spec_of(request.model))
+            report = await run_problems_bench(ProblemsOptions(problems, model, show_progress), bank)
+    return Measured(report, render_problems_report(report))
 
 
 def render_problems_report(report: ProblemsReport) -> str:

@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,9 +25,16 @@ from catalog.effects import Reset
 from catalog.tools import Snapshot
 from server.bench.cases import Case, CasePlan, Drawn, Repairer, draw_cases, given_cases, holds
 from server.bench.fixtures import build_fixtures
-from server.bench.repair_report import CaseReport, MemoryMeasure, RepairBenchReport, tallies_of
+from server.bench.repair_report import (
+    CaseReport,
+    MemoryMeasure,
+    RepairBenchReport,
+    render_repair_report,
+    tallies_of,
+)
+from server.bench.request import BenchRequest, Measured, show_progress
 from server.bench.servers import demo_document, installed_versions
-from server.bench.tasks import BenchTask, place_fixtures, reference_tasks
+from server.bench.tasks import BenchTask, load_tasks, place_fixtures, reference_tasks
 from server.progress import Progress, ProgressListener, ignore_progress
 from server.reports import RepairReport
 from server.requests import Budget, RepairRequest
@@ -35,7 +42,7 @@ from server.settings import Settings, read_settings
 from server.verification import Checks
 from skills_store.workflow.edits import render_edit
 
-__all__ = ["OpenBank", "RepairOptions", "demo_config", "quick_options", "run_repair_bench"]
+__all__ = ["OpenBank", "RepairOptions", "demo_config", "measure", "quick_options", "run_repair_bench"]
 
 
 _BUDGET = Budget(seconds=60.0, calls=600, candidates=1500)
@@ -263,3 +270,14 @@ def _spread_over(items: Sequence[_Item], count: int) -> list[_Item]:
         return []
     step = max(1, len(items) // count)
     return list(items[::-1][::step][:count])
+
+
+async def measure(request: BenchRequest) -> Measured:
+    """Measure what the command asks for."""
+    from server.wiring import open_bank
+
+    options = quick_options() if request.quick else RepairOptions()
+    brought = None if request.tasks is None else tuple(load_tasks(request.tasks))
+    options = replace(options, tasks=brought, config=request.config, listener=show_progress)
+    report = await run_repair_bench(options, open_bank)
+    return Measured(report, render_repair_report(report))

@@ -24,12 +24,13 @@ from catalog.tools import Tool
 from server.bench.fastmcp_search import fastmcp_search
 from server.bench.measures import Spread, resident_mb
 from server.bench.recall import MOST_HITS, recalled, searching, timed
+from server.bench.request import BenchRequest, Measured, show_progress
 from server.bench.same_tools import same_sets
 from server.bench.search_data import Request, load_labelled, load_medcalc
-from server.bench.search_report import BuildCost, SearchBenchReport, WayRecall
+from server.bench.search_report import BuildCost, SearchBenchReport, WayRecall, render_search_report
 from server.progress import Progress, ProgressListener, ignore_progress
 
-__all__ = ["SearchOptions", "quick_search_options", "run_search_bench"]
+__all__ = ["SearchOptions", "measure", "quick_search_options", "run_search_bench"]
 
 _SEED: Final = 7
 _TIMED: Final = 100
@@ -205,3 +206,10 @@ def _few(requests: Iterable[Request], most: int | None) -> list[Request]:
         random.Random(_SEED).shuffle(found)
         chosen += found[:most]
     return chosen
+
+
+async def measure(request: BenchRequest) -> Measured:
+    """Measure what the command asks for."""
+    options = quick_search_options() if request.quick else SearchOptions()
+    report = await run_search_bench(replace(options, medcalc=request.tasks, listener=show_progress))
+    return Measured(report, render_search_report(report))

@@ -12,13 +12,17 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 
 from server.backends.backend import Wire
-from server.bench.run import STREAM_PARTS
+from server.bench.models import spec_of
+from server.bench.registry import STREAM_PARTS
+from server.bench.request import BenchRequest, Measured, show_progress
 from server.bench.stream_report import StreamBenchReport
 from server.bench.stream_runs import StreamSize, measure_streams
+from server.bench.stream_table import render_stream_report
 from server.bench.suppression import SuppressionOptions, measure_suppression
 from server.progress import ProgressListener, ignore_progress
+from server.wiring import open_bank
 
-__all__ = ["StreamOptions", "quick_stream_options", "run_stream_bench"]
+__all__ = ["StreamOptions", "measure", "quick_stream_options", "run_stream_bench"]
 
 
 @dataclass(frozen=True)
@@ -68,3 +72,18 @@ async def run_stream_bench(options: StreamOptions) -> StreamBenchReport:
         streams=streams,
         seconds=time.perf_counter() - started,
     )
+
+
+async def measure(request: BenchRequest) -> Measured:
+    """Measure what the command asks for."""
+    options = quick_stream_options() if request.quick else StreamOptions()
+    options = replace(options, parts=request.parts_of(STREAM_PARTS), listener=show_progress)
+    if request.model is None:
+        return _measured(await run_stream_bench(options))
+    async with open_bank(request.configured) as bank:
+        model = await bank.context.models.open(spec_of(request.model))
+        return _measured(await run_stream_bench(replace(options, model=model)))
+
+
+def _measured(report: StreamBenchReport) -> Measured:
+    return Measured(report, render_stream_report(report))

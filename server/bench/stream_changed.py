@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from server.bank.curating import recover_stale
+from server.bank.curation.curating import recover_stale
 from server.bench.renamed_relay import renamed_command
 from server.bench.servers import DEMO_SERVERS
 from server.bench.stream_episodes import Answer, Played, play

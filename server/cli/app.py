@@ -21,7 +21,7 @@ _MODULES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "add": "servers",
         "audit": "audit",
-        "bench": "service",
+        "bench": "bench",
         "check": "workflows",
         "demo": "service",
         "doctor": "servers",

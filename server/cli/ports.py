@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from catalog.config import ServerSpec
 from catalog.tools import ToolId
 from server.audit_report import AuditReport
+from server.bench.request import BenchRequest
 from server.cli.loading import loading
 from server.models.known import KNOWN_MODELS, KnownModel
 from server.onboarding import Probed, probe_servers, remember_tools, try_reset_of
@@ -47,7 +48,7 @@ from server.surface_options import SurfaceOptions
 from skills_store.skill import Skill
 
 if TYPE_CHECKING:
-    from server.bank.exploring import Exploration
+    from server.bank.upstreams.exploring import Exploration
     from server.execution.consent import Consent
     from server.exploration.profile import Profile
     from server.exploration.report import ExplorationPlan, ExplorationReport
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from server.reset_trial import ResetTrial, TrialVerdict
     from server.verification import Checks
 
-__all__ = ["BankPort", "BenchRequest", "OpenBank", "ServeRequest", "Wiring", "product_wiring"]
+__all__ = ["BankPort", "OpenBank", "ServeRequest", "Wiring", "product_wiring"]
 
 
 class BankPort(Protocol):
@@ -247,33 +248,6 @@ class ServeRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class BenchRequest:
-    """What is to be measured, and how it is printed."""
-
-    name: str
-    quick: bool
-    as_json: bool
-    tasks: Path | None
-    """Cases of others, None: those that come with the benchmark."""
-    config: Path | None
-    """The servers those cases call, None: the demo's."""
-    write: Path | None
-    """A Markdown file whose table of this benchmark is replaced."""
-    model: str | None = None
-    """Who plans, None: what was recorded with the benchmark."""
-    tape: Path | None = None
-    """Where the model's answers are kept, None: nowhere."""
-    settings: Settings | None = field(default=None, compare=False)
-    """Where models are configured."""
-    parts: tuple[str, ...] = ()
-    """Parts of the benchmark, empty: all it has."""
-    keep: Path | None = None
-    """File that finished pieces are read from and added to, None: nothing is kept."""
-    mcp_bench: Path | None = None
-    """A checkout of MCP-Bench's repository, None: its tasks are left out."""
-
-
-@dataclass(frozen=True, slots=True)
 class Wiring:
     """The parts a command line stands on; a test gives its own.
 
@@ -349,17 +323,4 @@ async def _run_demo(as_json: bool, keep: Path | None, story: str | None) -> int:
 async def _run_bench(request: BenchRequest) -> int:
     from server.bench import run_bench
 
-    return await run_bench(
-        request.name,
-        quick=request.quick,
-        as_json=request.as_json,
-        tasks=request.tasks,
-        config=request.config,
-        write=request.write,
-        model=request.model,
-        tape=request.tape,
-        settings=request.settings,
-        parts=request.parts,
-        keep=request.keep,
-        mcp_bench=request.mcp_bench,
-    )
+    return await run_bench(request)

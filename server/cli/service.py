@@ -1,4 +1,4 @@
-"""Commands that run the whole: serve, demo, bench."""
+"""Commands that run the whole: serve, demo."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from urllib.parse import urlsplit
 
 import click
 
-from server.bench.run import COMPILE_PARTS, STREAM_PARTS
-from server.cli.options import EXISTING, session_command
-from server.cli.ports import BenchRequest, ServeRequest
+from server.cli.options import session_command
+from server.cli.ports import ServeRequest
 from server.cli.session import Session
 from server.surface_options import SurfaceOptions, ToolSchemas
 
-__all__ = ["bench", "demo", "serve"]
+__all__ = ["demo", "serve"]
 
 
 class _Address(click.ParamType[tuple[str, int]]):
@@ -161,102 +160,3 @@ def demo(session: Session, *, keep: Path | None, story: str | None) -> int:
       skillbank demo --story litres_per_100km --keep here
     """
     return session.run(lambda: session.wiring.run_demo(session.as_json, keep, story))
-
-
-@click.command()
-@click.argument("name", default="repair")
-@click.option("--quick", is_flag=True, help="A smaller size that ends within a minute; says so.")
-@click.option("--tasks", type=EXISTING, metavar="FILE", help="Your own cases, in the published format.")
-@click.option(
-    "--write",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Replace this benchmark's table in a Markdown file.",
-)
-@click.option(
-    "--model",
-    metavar="MODEL",
-    help="For planning, evolution: whose plans, or recorded:FILE; default: those recorded with them. For"
-    " stream: who plans a part of it too.",
-)
-@click.option(
-    "--tape",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="For planning, evolution: keep the model's answers there, and go on from it when run again.",
-)
-@click.option(
-    "--part",
-    "parts",
-    multiple=True,
-    type=click.Choice((*COMPILE_PARTS, *STREAM_PARTS)),
-    help="For compile and stream: only this part. Can be given several times. Default: all.",
-)
-@click.option(
-    "--keep",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="For compile, evolution: go on from what this file has, and add what is finished to it.",
-)
-@click.option(
-    "--mcp-bench",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="For evolution: a checkout of MCP-Bench's repository; its tasks that need no network run too.",
-)
-@session_command
-def bench(
-    session: Session,
-    *,
-    name: str,
-    quick: bool,
-    tasks: Path | None,
-    write: Path | None,
-    model: str | None,
-    tape: Path | None,
-    parts: tuple[str, ...],
-    keep: Path | None,
-    mcp_bench: Path | None,
-) -> int:
-    """Measure the bank and print the numbers.
-
-    NAME is repair, catalog, search, planning, compile, evolution, stream or problems.
-
-    repair breaks workflows on the demo's servers, or with --tasks on those of --config where it is given.
-    catalog measures what relaying costs, how soon it starts, and what it leaves behind. search needs no
-    server; --tasks adds rows of MedCalc-Bench. planning measures a model's plans, asked for in three ways;
-    without --model it replays recorded answers. compile makes skills of recorded sessions; at full size it
-    fetches more servers from the package index, into environments in the user's cache folder. So does
-    evolution, which repairs weak plans among ten more servers, with every part of the search and without it.
-    stream shows what curation does to skills that harm or make no difference, on simulated streams, and what
-    a bank is worth over streams of recurring tasks on the demo's servers: without a model, with a simulated
-    one that says so, and with --model. problems asks --model the problems of --tasks: a file of HumanEval,
-    MBPP, GSM8K or MATH, as published.
-
-    \b
-    Examples:
-      skillbank bench repair --quick
-      skillbank bench catalog --quick
-      skillbank bench repair --tasks mine.json --config mine-servers.json --json
-      skillbank bench planning --model local:qwen2.5-coder-1.5b --tape plans.jsonl
-      skillbank bench compile --part accuracy --keep finished.jsonl
-      skillbank bench stream --part suppression
-      skillbank bench evolution --keep finished.jsonl --mcp-bench mcp-bench
-      skillbank bench problems --tasks HumanEval.jsonl.gz --model local:qwen2.5-coder-1.5b
-    """
-    settings = session.settings
-    request = BenchRequest(
-        name=name,
-        quick=quick,
-        as_json=session.as_json,
-        tasks=tasks,
-        config=settings.config_path if tasks is not None and settings.config_is_named else None,
-        write=write,
-        model=model,
-        tape=tape,
-        settings=settings,
-        parts=parts,
-        keep=keep,
-        mcp_bench=mcp_bench,
-    )
-    return session.run(lambda: session.wiring.run_bench(request))

@@ -111,6 +111,7 @@ def run(
 @_output_option
 @_lineage_option
 @_trace_option
+@click.option("--judge", is_flag=True, help="Have a model score candidates: advice, never proof.")
 @session_command
 def repair(
     session: Session,
@@ -129,6 +130,7 @@ def repair(
     output: Path | None,
     lineage: Path | None,
     trace: bool,
+    judge: bool,
 ) -> int:
     """Repair WORKFLOW by typed edits until it runs and passes its checks.
 
@@ -157,6 +159,7 @@ def repair(
         search=searching.options,
         record=searching.record,
         resume=searching.resume,
+        judge=judge,
     )
     report = session.with_bank(lambda bank: bank.repair(workflow, request))
     if lineage is not None:

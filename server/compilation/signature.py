@@ -64,6 +64,8 @@ def _input(workflow: Workflow, name: str, declared: JsonSchema, snapshot: Snapsh
         for key in ("type", "description"):
             if key not in schema and key in slot and (key != "type" or "anyOf" not in schema):
                 schema[key] = slot[key]
+    if schema.get("type") == "number" and any(slot.get("type") == "integer" for slot in slots):
+        schema["type"] = "integer"  # a number seen once is typed widely; what takes it knows better
     narrowed = {**schema, **_narrowed([declared, *slots])}
     narrowed.setdefault("description", name.replace("_", " "))
     return narrowed

@@ -1,7 +1,7 @@
 """Which step follows for a skill in use from what is known of it: one at a time, each with its reason.
 
 Audited when something speaks against it, then restricted to guidance, then suppressed, then retired.
-Taking a step is `server.bank.curating`; the numbers are `skills_store.contrast`.
+Taking a step is `server.bank.curation.curating`; the numbers are `skills_store.contrast`.
 
 Paper: FlowEvo (lifecycle): suppress at a utility below 0.35 or after two failures in a row, prune what
     is suppressed after two failed audits.

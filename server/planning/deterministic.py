@@ -159,6 +159,14 @@ def likely_output(view: View, name: str) -> JsonValue:
 
 
 def inputs_schema(world: World) -> JsonSchema:
-    """Return the schema of a plan's inputs: those the task came with, by the types they have."""
-    properties: JsonSchema = {name: {"type": json_type(value)} for name, value in world.inputs.items()}
+    """Return the schema of a plan's inputs: those the task came with, by the types they have.
+
+    One whole number does not say that only whole numbers are meant: the tools that take it do.
+    """
+    properties: JsonSchema = {name: {"type": _seen_type(value)} for name, value in world.inputs.items()}
     return {"type": "object", "properties": properties, "required": list(world.inputs)}
+
+
+def _seen_type(value: JsonValue) -> str:
+    kind = json_type(value)
+    return "number" if kind == "integer" else kind

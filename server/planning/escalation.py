@@ -3,7 +3,7 @@
 Paper: FlowEvo (adaptive escalation; facts §3: one pass, two candidates at 0.5, evolution, one
 reflection). Differs: the deterministic repairs, which cost no token, come before a second question;
 evolution is the existing search over typed edits; a rung is left out where its budget is spent.
-Climbing it is `server.bank.escalating`.
+Climbing it is `server.bank.episode.escalating`.
 """
 
 from __future__ import annotations

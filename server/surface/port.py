@@ -14,8 +14,8 @@ from catalog.forwarding import Attendant
 from catalog.result import CallOutcome
 from catalog.tools import Tool, ToolId
 from server.backends.sampling import Sampler
-from server.bank.administering import Administration
-from server.bank.relaying import TRACE_META_KEY, UpstreamProgress
+from server.bank.upstreams.administering import Administration
+from server.bank.upstreams.relaying import TRACE_META_KEY, UpstreamProgress
 from server.execution.consent import Consent, ConsentQuestion
 from server.execution.journal import Journal
 from server.progress import ProgressListener

@@ -1,7 +1,7 @@
 """A skill as one JSON file for another bank, with every skill it calls and a digest over each.
 
 What is read is a stranger's until its digests hold; what it claims of itself is never believed beyond
-that. Where it lands is `server.bank.exchanging`.
+that. Where it lands is `server.bank.exchange.exchanging`.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from catalog.tools import Tool, ToolId
 from server.backends.backend import Message
 from server.backends.backend import Request as ModelRequest
 from server.backends.sampling import Sampler, SamplingBackend
-from server.bank.administering import Administration
 from server.bank.errors import UnknownTrace
+from server.bank.upstreams.administering import Administration
 from server.execution.consent import Consent, ConsentQuestion
 from server.execution.journal import Journal
 from server.progress import Progress, ProgressListener

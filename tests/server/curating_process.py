@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 
-from server.bank.curating import curate_skill
+from server.bank.curation.curating import curate_skill
 from server.settings import Settings
 from server.wiring import open_bank
 from skills_store.episodes import TaskEpisode

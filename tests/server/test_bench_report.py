@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from server.bench.repair_report import (
     render_repair_report,
     tallies_of,
 )
+from server.bench.request import BenchRequest
 from server.bench.run import run_bench, write_table
 
 
@@ -150,4 +153,18 @@ def test_a_page_without_marks_is_left_as_it_is(tmp_path):
 @pytest.mark.anyio
 async def test_a_benchmark_of_another_name_is_refused_with_those_there_are():
     with pytest.raises(BenchError, match="there are repair, catalog"):
-        await run_bench("speed")
+        await run_bench(BenchRequest("speed"))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (BenchRequest("catalog", tasks=Path("t.json")), "catalog takes no --tasks; it is for repair, search"),
+        (BenchRequest("search", parts=("gate",)), "search takes no --part; it is for compile, stream"),
+        (BenchRequest("repair", mcp_bench=Path("m")), "repair takes no --mcp-bench; it is for evolution"),
+    ],
+)
+async def test_an_option_that_would_be_left_unread_is_refused(asked, told):
+    with pytest.raises(BenchError, match=told):
+        await run_bench(asked)

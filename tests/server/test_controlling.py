@@ -7,9 +7,9 @@ import pytest
 from catalog.effects import Effect
 from catalog.testing import ScriptedServer, ScriptedTool
 from catalog.tools import ToolId
+from server.bank.admission.learning import learn
+from server.bank.episode.repairing import repair_document
 from server.bank.errors import NotDecided
-from server.bank.learning import learn
-from server.bank.repairing import repair_document
 from server.requests import RepairRequest, SaveRequest, SolveRequest
 from server.verification import Checks
 from skills_store.errors import SkillInUse, UnknownSkill

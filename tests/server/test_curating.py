@@ -12,9 +12,9 @@ import pytest
 from catalog.config import CurationSpec, ResetCheck
 from catalog.effects import Effect, Reset
 from catalog.testing import Reply, ScriptedServer, ScriptedTool
-from server.bank.curating import curate_skill, recover_stale
+from server.bank.curation.curating import curate_skill, recover_stale
+from server.bank.curation.mending import mend
 from server.bank.errors import NotDecided, SkillNotCallable
-from server.bank.mending import mend
 from server.execution.consent import GrantAll
 from server.requests import Budget, RepairRequest, SolveRequest
 from server.verification import Checks

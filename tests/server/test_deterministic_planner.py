@@ -72,7 +72,7 @@ def test_given_inputs_are_declared_and_referred_to():
     assert plan.nodes[0].arguments == {"a": "$inputs.a", "b": "$inputs.b"}
     assert plan.inputs == {
         "type": "object",
-        "properties": {"a": {"type": "integer"}, "b": {"type": "number"}},
+        "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
         "required": ["a", "b"],
     }
 

@@ -10,8 +10,9 @@ import pytest
 
 from catalog.embeddings import Embedder, EmbeddingsUnavailable
 from catalog.search import Scope
-from server.bank import relaying, using
+from server.bank import using
 from server.bank.finding import Finder
+from server.bank.upstreams import relaying
 from server.requests import RepairRequest
 from server.verification import Checks
 from tests.catalog.test_search_index import TOOLS, Meanings

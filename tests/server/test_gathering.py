@@ -8,7 +8,7 @@ import pytest
 from catalog.effects import Effect
 from catalog.testing import ScriptedServer, ScriptedTool
 from catalog.tools import ToolId
-from server.bank.proving import replayer
+from server.bank.admission.proving import replayer
 from server.curation.gathering import Candidate, gather_evidence
 from server.requests import RepairRequest
 

@@ -12,7 +12,8 @@ from server.backends.errors import BackendOverloaded
 from server.backends.roles import with_backend
 from server.backends.scripted import ScriptedBackend
 from server.bank import Bank
-from server.requests import Budget, SolveRequest
+from server.evolution.options import SearchOptions
+from server.requests import Budget, RepairRequest, SolveRequest
 from server.verification import Checks
 from server.verification.judge import (
     AXES,
@@ -146,3 +147,44 @@ async def test_no_model_no_judge_and_never_a_silent_score(open_desk):
     assert report.judgement.score is None
     assert report.judgement.scores == {}
     assert "there is no model to judge" in report.judgement.problems[0]
+
+
+BROKEN = {
+    "name": "product",
+    "inputs": {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]},
+    "nodes": [
+        {
+            "id": "n1",
+            "tool": {"server": "calculator", "tool": "multiply"},
+            "arguments": {"a": "$inputs.a", "b": 6},
+        }
+    ],
+    "outputs": {"product": "$nodes.n1.output#/result"},
+}
+
+
+async def repaired(desk: Any, *answers: Any, tokens: int = 90_000):
+    bank = Bank(replace(desk.context, models=with_backend(ScriptedBackend([*answers]))))
+    request = RepairRequest(
+        task="Multiply 6 by 7.",
+        inputs={"a": 6},
+        checks=Checks(("output.product == `42`",)),
+        budget=Budget(seconds=30, calls=60, candidates=2, tokens=tokens),
+        search=SearchOptions(strategy="ladder"),
+        judge=True,
+    )
+    return await bank.repair(BROKEN, request)
+
+
+async def test_a_judge_scores_the_candidates_of_a_repair_and_its_tokens_count(open_desk):
+    async with open_desk() as desk:
+        report = await repaired(desk, *[scores(4)] * 5, *[scores(8)] * 5)
+    assert [(one.score, one.scored_by) for one in report.lineage] == [(0.4, "judge"), (0.8, "judge")]
+    assert report.tokens > 0
+
+
+async def test_a_judge_whose_tokens_are_spent_leaves_the_rules_to_score(open_desk):
+    async with open_desk() as desk:
+        report = await repaired(desk, scores(4), tokens=1)
+    assert {one.scored_by for one in report.lineage} == {"rules"}
+    assert report.tokens == 0

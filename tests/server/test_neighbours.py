@@ -11,7 +11,7 @@ import pytest
 
 from catalog.effects import Effect
 from catalog.testing import Reply, ScriptedServer, ScriptedTool
-from server.bank.observing import is_of_family
+from server.bank.curation.observing import is_of_family
 from server.requests import SolveRequest
 from server.verification import Checks
 

@@ -10,9 +10,9 @@ import pytest
 from server.backends.backend import Message, Request
 from server.backends.scripted import ScriptedBackend
 from server.bench.errors import BenchError
-from server.bench.planning_bench import PlanningOptions, new_tape, recorded_tape, run_planning_bench
+from server.bench.planning_bench import PlanningOptions, recorded_tape, run_planning_bench
 from server.bench.planning_report import PlanReport, render_planning_report, ways_of
-from server.bench.planning_tape import About, NotRecorded, Tape, read_tape
+from server.bench.planning_tape import About, NotRecorded, Tape, new_tape, read_tape
 from server.bench.planning_ways import CONDITIONS
 from server.bench.tasks import planning_tasks
 from server.wiring import open_bank

@@ -13,6 +13,7 @@ from server.bank import Bank
 from server.bench.errors import BenchError, TasksRejected
 from server.bench.problems import is_same_answer, load_problems
 from server.bench.problems_bench import ProblemsOptions, render_problems_report, run_problems_bench
+from server.bench.request import BenchRequest
 from server.bench.run import run_bench
 from server.sandbox.sandbox import open_sandbox
 
@@ -202,4 +203,4 @@ async def test_a_right_function_without_types_is_right_and_no_skill(open_desk, t
 
 async def test_without_a_file_or_a_model_the_command_says_what_it_needs(tmp_path):
     with pytest.raises(BenchError, match="a file with --tasks and a model with --model"):
-        await run_bench("problems", tasks=written(tmp_path, GSM8K))
+        await run_bench(BenchRequest("problems", tasks=written(tmp_path, GSM8K)))

@@ -7,7 +7,7 @@ import pytest
 
 from catalog.effects import Effect, Reset
 from catalog.testing import ScriptedServer, ScriptedTool
-from server.bank.proving import replayer
+from server.bank.admission.proving import replayer
 from server.curation.replaying import was_stopped_by_the_world
 from server.execution.consent import GrantAll
 from server.requests import RepairRequest

@@ -76,6 +76,13 @@ def test_what_the_author_declared_is_kept_and_narrowed():
     assert found.input_schema["additionalProperties"] is False
 
 
+@pytest.mark.parametrize("slot", ["integer", "number"])
+def test_a_number_is_a_whole_one_only_where_its_slot_takes_no_other(slot):
+    snapshot = Snapshot.of(tool("one", a={"type": slot}))
+    found = compiled(snapshot, [node("n", "one", {"a": "$inputs.x"})], inputs={"x": {"type": "number"}})
+    assert input_of(found)["type"] == slot
+
+
 def test_references_in_a_tools_schema_are_resolved():
     unit = {"type": "string", "enum": ["m", "km"]}
     base = tool("one", a={"$ref": "#/$defs/Unit"})

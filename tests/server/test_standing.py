@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from catalog.tools import ToolId
-from server.bank.planning_cost import planning_saved
+from server.bank.episode.planning_cost import planning_saved
 from server.requests import RepairRequest, SaveRequest, SolveRequest
 from skills_store.errors import UnknownSkill
 from skills_store.skill import Planning

@@ -12,6 +12,7 @@ import pytest
 
 from server.backends.backend import Message, Request
 from server.bench.errors import BenchError
+from server.bench.request import BenchRequest
 from server.bench.run import run_bench
 from server.bench.stream_bench import StreamOptions, run_stream_bench
 from server.bench.stream_changed import measure_changed
@@ -144,7 +145,7 @@ async def test_the_simulated_part_alone_calls_no_server_and_says_so():
 
 async def test_a_part_of_another_benchmark_is_refused():
     with pytest.raises(BenchError, match="no part 'tau' here; there are suppression, streams"):
-        await run_bench("stream", quick=True, parts=("tau",))
+        await run_bench(BenchRequest("stream", quick=True, parts=("tau",)))
 
 
 ONE_FAMILY = StreamSize(

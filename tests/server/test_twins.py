@@ -11,8 +11,8 @@ import pytest
 
 from catalog.effects import Effect
 from catalog.testing import ScriptedServer, ScriptedTool
-from server.bank.learning import learn
-from server.bank.repairing import repair_document
+from server.bank.admission.learning import learn
+from server.bank.episode.repairing import repair_document
 from server.requests import RepairRequest
 from server.verification import Checks
 from skills_store.sqlite import open_sqlite_store

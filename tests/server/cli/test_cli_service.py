@@ -10,8 +10,8 @@ import click
 import pytest
 
 from server.bench.errors import DemoServersMissing
+from server.bench.request import BenchRequest
 from server.cli.app import app
-from server.cli.ports import BenchRequest
 
 
 def leaves(command=app, path=()):
@@ -100,8 +100,8 @@ def test_an_address_that_is_none_is_misuse(cli, address):
 def test_demo_and_bench_are_told_what_was_asked(cli):
     tasks = cli.file("t.json", [])
     assert cli("demo", "--json", "--keep", "here", "--story", "one").code == 0
-    assert cli("bench", "catalog", "--quick", "--tasks", tasks).code == 0
-    request = BenchRequest("catalog", True, False, Path(tasks), config=cli.config, write=None)
+    assert cli("bench", "search", "--quick", "--tasks", tasks).code == 0
+    request = BenchRequest("search", True, False, Path(tasks), config=cli.config, write=None)
     assert cli.work == {"demo": (True, Path("here"), "one"), "bench": (request,)}
 
 

@@ -1,0 +1,1 @@
+"""Skills in use: watched, audited, slowed ones noticed, the step that is due taken, the failing mended."""

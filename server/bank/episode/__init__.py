@@ -1,0 +1,1 @@
+"""One task from its words to a verified answer: routed, planned, run, repaired."""

@@ -1,0 +1,209 @@
+"""Exploring a server nobody has tasks for: what may be called, the exploration, and skills from its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import anyio
+
+from catalog.errors import ServerUnavailable
+from server.backends.errors import BackendError
+from server.bank.admission.learning import learn
+from server.bank.context import Context
+from server.compilation.compile import VerifiedRun
+from server.curation.replaying import Replayer
+from server.exploration.errors import NothingToExplore
+from server.exploration.explore import Explored, Explorer, Solved
+from server.exploration.options import ExplorationOptions
+from server.exploration.profile import Profile, TaskPreference, profile_of
+from server.exploration.report import ExplorationPlan, ExplorationReport, ExploredSkill, PlannedTool
+from server.exploration.scope import ExplorationScope, exploration_scope
+from server.exploration.session import open_session
+from server.exploration.values import KnownValues
+from server.planning.conversation import MeteredBackend
+from server.progress import Progress
+from skills_store.trace import Verification
+
+__all__ = ["Exploration", "explore_server", "plan_exploration", "profile_server"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """What is to be explored: a server, how, and which of its tools (None: all that may be)."""
+
+    server: str
+    options: ExplorationOptions = field(default_factory=ExplorationOptions)
+    only: frozenset[str] | None = None
+    learn: bool = True
+    """Whether skills are made of the tasks."""
+
+
+async def plan_exploration(exploration: Exploration, context: Context) -> ExplorationPlan:
+    """Connect to a server and return what exploring it would do; nothing is called.
+
+    Raises:
+        NothingToExplore: no such server is configured, or nothing of it may be called.
+        ServerUnavailable: it cannot be reached.
+    """
+    scope = await _scope(exploration, context)
+    spec = context.config.servers[exploration.server]
+    effects = context.effects
+    tools = [
+        PlannedTool(
+            name=tool.id.tool,
+            effect=effects.effect(tool.id).value,
+            reason="may repeat" if effects.effect(tool.id).is_free else "in a process of its own",
+        )
+        for tool in scope.allowed
+    ]
+    planner = context.models.spec("explorer")
+    return ExplorationPlan(
+        server=exploration.server,
+        command=spec.launch,
+        budget_calls=exploration.options.budget_calls,
+        calls_per_second=exploration.options.calls_per_second,
+        reset=scope.reset.value,
+        tools=tuple(tools),
+        withheld=dict(scope.withheld),
+        model=None if planner.kind == "none" else str(planner),
+    )
+
+
+async def profile_server(exploration: Exploration, context: Context) -> Profile:
+    """Return the environment profile of a server, derived from what it lists."""
+    scope = await _scope(exploration, context)
+    preference = TaskPreference(difficulty=exploration.options.difficulty, style=exploration.options.style)
+    return profile_of(exploration.server, scope.allowed, preference)
+
+
+async def _scope(exploration: Exploration, context: Context) -> ExplorationScope:
+    server = exploration.server
+    if server not in context.config.servers:
+        known = ", ".join(sorted(context.config.servers)) or "none is"
+        raise NothingToExplore(f"no server {server!r} is configured; configured: {known}")
+    snapshot = await context.snapshot([server])
+    listed = snapshot.of_server(server)
+    if not context.is_ready(server):
+        report = next(r for r in context.connections.reports() if r.name == server)
+        why = "; ".join(report.problems) or f"it is {report.status}"
+        raise ServerUnavailable(server, why)
+    tools = [tool for tool in listed if exploration.only is None or tool.id.tool in exploration.only]
+    scope = exploration_scope(server, tools, context.effects)
+    if not scope.allowed:
+        raise NothingToExplore(
+            f"none of the {len(listed)} tools of {server!r} may be explored: say which only read"
+            f" (`skillbank effects set {server}/TOOL read`), or that a fresh process restores the server"
+            f" (`skillbank effects reset {server} process`)"
+        )
+    return scope
+
+
+async def explore_server(exploration: Exploration, context: Context) -> ExplorationReport:
+    """Explore a server within a budget; make tasks, check them, and learn skills from them.
+
+    Off unless it is asked for. Only what the effect policy lets repeat is called, in fresh processes.
+
+    Raises:
+        NothingToExplore, ServerUnavailable: as of `plan_exploration`.
+    """
+    started = anyio.current_time()
+    scope = await _scope(exploration, context)
+    connection = next(r for r in context.connections.reports() if r.name == exploration.server)
+    options = exploration.options
+    model, problem = await _explorer_model(context)
+    async with open_session(context.connections, scope, options) as session:
+        explorer = Explorer(
+            session=session,
+            replayer=_replayer(scope, context),
+            options=options,
+            problems=connection.problems,
+            quarantined=connection.quarantined,
+            model=model,
+            say=lambda message, calls: context.progress(Progress("explore", message, calls=calls)),
+            known=KnownValues(options.seed),
+        )
+        explored = await explorer.explore()
+    solved = explored.solved if exploration.learn else []
+    skills = [skill for one in solved if (skill := await _learned(one, context)) is not None]
+    return _report(exploration, explored, skills, problem, anyio.current_time() - started)
+
+
+async def _explorer_model(context: Context) -> tuple[MeteredBackend | None, str | None]:
+    try:
+        backend = await context.models.backend("explorer")
+    except BackendError as error:
+        return None, str(error)
+    return (None, None) if backend is None else (MeteredBackend(backend), None)
+
+
+def _replayer(scope: ExplorationScope, context: Context) -> Replayer:
+    """Return what runs references in fresh processes; only tools that may repeat are in them."""
+    return Replayer(
+        servers=context.connections,
+        effects=context.effects,
+        snapshot=context.known(),
+        options=context.options(),
+        fresh=frozenset({scope.server}) if scope.is_stateless else frozenset(),
+        labels=context.config.labels,
+    )
+
+
+async def _learned(solved: Solved, context: Context) -> ExploredSkill | None:
+    """Return the skill that the runs of a task make, where they make one: each run is one proof."""
+    task = solved.task
+    if task.check != "assertions":
+        return None
+    instances = [(task.task, task.inputs, task.assertions)]
+    instances += [(held.task, held.inputs, held.assertions) for held in task.held_out]
+    skill = None
+    reason = ""
+    for (words, inputs, assertions), run in zip(instances, solved.runs, strict=False):
+        result = dict(run.result or {})
+        outputs = {name: value for name, value in result.items() if name in task.reference.outputs}
+        said = tuple(Verification(by="assertion", passed=True, detail=text) for text in assertions)
+        trace = run.trace.model_copy(
+            update={"task": words, "status": "verified", "verifications": said, "outputs": outputs}
+        )
+        learned = await learn(
+            VerifiedRun(
+                workflow=task.reference,
+                trace=trace,
+                outputs=outputs,
+                node_outputs=run.outputs,
+                task=words,
+                inputs=dict(inputs),
+                verifications=said,
+            ),
+            context,
+            name=None,
+        )
+        skill, reason = learned.skill or skill, learned.reason
+    if skill is None:
+        return None
+    return ExploredSkill(name=skill.name, state=skill.state, reason=reason, task=task.id)
+
+
+def _report(
+    exploration: Exploration,
+    explored: Explored,
+    skills: Iterable[ExploredSkill],
+    problem: str | None,
+    seconds: float,
+) -> ExplorationReport:
+    last = {skill.task: skill for skill in skills}
+    return ExplorationReport(
+        server=exploration.server,
+        coverage=explored.coverage,
+        health=explored.health,
+        tasks=tuple(solved.task for solved in explored.solved),
+        drafts=explored.drafts,
+        dropped=dict(explored.dropped),
+        skills=tuple(last.values()),
+        calls=explored.calls,
+        budget_calls=exploration.options.budget_calls,
+        seconds=seconds,
+        stopped=explored.stopped,
+        model=explored.model,
+        model_problem=problem or explored.model_problem,
+    )
