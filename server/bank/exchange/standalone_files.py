@@ -28,7 +28,7 @@ __all__ = ["standalone_files"]
 
 _PACKAGES = ("catalog", "skills_store", "server")
 _ROOTS = ("server.standalone", "server.sandbox.monty_launcher", "server.sandbox.function_worker")
-_HOME = Path(__file__).resolve().parents[2]
+_HOME = Path(__file__).resolve().parents[3]
 _DISTRIBUTIONS = {"re2": "google-re2", "pydantic_core": "pydantic"}
 _OPTIONAL = frozenset({"keyring"})
 _PLACEHOLDER = re.compile(r"^\$\{[^}]+\}$")
