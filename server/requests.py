@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from catalog.config import ModelSpec
 from catalog.tools import ToolId
+from server.driving.options import DriveOptions
 from server.evolution.options import SearchOptions
 from server.reports import Route
 from server.verification import Checks
@@ -93,6 +94,8 @@ class SolveRequest:
     """Rules of thumb for a model that plans: each says when and what."""
     skills: tuple[str, ...] = ()
     """Compact views of skills that are like the task, for a model that plans."""
+    drive: DriveOptions | None = None
+    """How a model is driven step by step, None: it plans."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,10 @@ __all__ = ["Afterwards"]
 
 _LOG = logging.getLogger(__name__)
 
-_MOMENT_SECONDS: Final = 0.001
-"""Long enough for an answer to be written, short against the time until its client asks again."""
+_QUIET_SECONDS: Final = 0.005
+"""So long nothing may be added before works are begun: calls that follow each other are not held up."""
+_MOST_DELAY_SECONDS: Final = 0.25
+"""Works are begun by then, however many are still added."""
 _MOST_WAITING: Final = 256
 _MOST_AT_THE_END_SECONDS: Final = 15.0
 """How long longer works are waited for when all is to end."""
@@ -66,11 +68,14 @@ class Afterwards:
     def finish(self) -> None:
         """Do now what is waiting. What fails is logged, since its answer was already given."""
         while self._waiting:
-            work = self._waiting.popleft()
-            try:
-                work()
-            except Exception:
-                _LOG.exception("what was left to do after an answer failed")
+            self._do_next()
+
+    def _do_next(self) -> None:
+        work = self._waiting.popleft()
+        try:
+            work()
+        except Exception:
+            _LOG.exception("what was left to do after an answer failed")
 
     @asynccontextmanager
     async def attended(self) -> AsyncGenerator[None]:
@@ -109,9 +114,17 @@ class Afterwards:
     async def _attend(self) -> None:
         while self._added is not None:
             await self._added.wait()
+            with anyio.move_on_after(_MOST_DELAY_SECONDS):
+                await self._quiet()
+            while self._waiting:
+                self._do_next()
+                await anyio.sleep(0)  # a call that came meanwhile waits for one work at most
+
+    async def _quiet(self) -> None:
+        """Wait until nothing was added for a moment."""
+        while self._added is not None and self._added.is_set():
             self._added = anyio.Event()
-            await anyio.sleep(_MOMENT_SECONDS)
-            self.finish()
+            await anyio.sleep(_QUIET_SECONDS)
 
 
 async def _logged(work: Callable[[], Awaitable[None]]) -> None:

@@ -179,6 +179,12 @@ class Bank:
         context = self.context.serving(consent, progress, sampler).choosing(request.model)
         if request.save is not None:
             check_name(request.save)
+        if request.drive is not None:
+            from server.bank.episode.driving import drive_task
+
+            driven = await drive_task(task, request, context)
+            driven = await judged(await answered(driven, task, request, context), task, request, context)
+            return await _learned(driven, request.save, context)
         may_run = request.route in (None, "direct") and spent_at_once(request.budget) is None
         started = anyio.current_time()
         direct = await run_directly(task, request, context) if may_run else NotRun()
