@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 from dataclasses import replace
 
@@ -158,6 +159,8 @@ async def test_a_server_carries_what_runs_it_and_no_secret(open_desk):
     assert not any(path.startswith(("lib/server/bank/", "lib/server/cli/")) for path in files)
     needed = files["requirements.txt"].decode().splitlines()
     assert any(line.startswith("mcp<") for line in needed)
+    declared = {line.split(";")[0].strip() for line in importlib.metadata.requires("skillbank") or []}
+    assert set(needed) <= declared  # a module's name is not always that of what installs it
     assert not any(line.startswith(("openai", "anthropic", "pydantic-monty")) for line in needed)
     configured = json.loads(files["mcp.json"])
     assert set(configured["mcpServers"]) == {"calculator"}
