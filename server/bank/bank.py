@@ -484,14 +484,15 @@ class Bank:
         return exchanging.export_skill(name, version, format, self.context)
 
     async def import_file(self, path: Path) -> ImportReport:
-        """Take in a bundle or package of others, as `shadow`.
+        """Take in a bundle, Arazzo description or package of others, as `shadow`.
 
         Raises:
             NotImportable: it is none, or holds what may not be taken in.
         """
         from server.bank.exchange import exchanging
 
-        imported = await anyio.to_thread.run_sync(exchanging.read_import, path)
+        contracts = {tool.id: tool.contract_hash for tool in self.context.known()}
+        imported = await anyio.to_thread.run_sync(exchanging.read_import, path, contracts)
         return exchanging.import_skill(imported, path.name, self.context)
 
     async def recordings(self, limit: int = 20) -> RecordingsReport:

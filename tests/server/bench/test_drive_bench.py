@@ -1,4 +1,4 @@
-"""The drive benchmark: the scripted policy is right where the template keeps what it needs, else it is not."""
+"""The drive benchmark: the scripted policy is right where the template keeps what it needs."""
 
 from __future__ import annotations
 
