@@ -49,7 +49,7 @@ from skills_store.skill import Skill
 
 if TYPE_CHECKING:
     from server.bank.exchange.training import TrainingRequest
-    from server.bank.upstreams.exploring import Exploration
+    from server.bank.upstreams.exploration import Exploration
     from server.execution.consent import Consent
     from server.exploration.profile import Profile
     from server.exploration.report import ExplorationPlan, ExplorationReport
