@@ -25,6 +25,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     unasked = {
         "live_servers": "installs 40 servers from the registries; run it: -m live_servers",
         "conformance": "runs the official suite from npm for some minutes; run it: -m conformance",
+        "training": "installs torch and TRL, 1.4 GB, and trains tiny models; run it: -m training",
     }
     for mark, reason in unasked.items():
         if mark in config.option.markexpr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import cast
 
@@ -35,7 +36,8 @@ def redacted(episode: Episode, redact: Redact) -> Episode:
     whole = episode.model_dump(mode="json") | shown
     whole["messages"] = [one.model_dump(mode="json") for one in messages]
     whole["experience"] = [one.model_dump(mode="json") for one in moved]
-    return Episode.model_validate(whole)
+    # A tool's answer may hold half a character, which no file can.
+    return Episode.model_validate_json(json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _parts(text: str, spans: list[ExperienceSpan], redact: Redact) -> tuple[str, list[ExperienceSpan]]:
