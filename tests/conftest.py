@@ -31,5 +31,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if mark in config.option.markexpr:
             continue
         for item in items:
-            if mark in item.keywords:
+            if item.get_closest_marker(mark) is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))

@@ -10,7 +10,6 @@ import pytest
 from inline_snapshot import snapshot as expected
 from runs import EXPERIENCE, SECRET, WEATHER, drive, seen, snapshot, trace
 
-from skills_store.redaction import Redactor
 from server.training.credit import credited
 from server.training.episode import Episode, EpisodeStep, ExperienceSpan, Outcome, Provenance, Turn
 from server.training.errors import NothingToExport, SourceUnreadable
@@ -19,6 +18,16 @@ from server.training.from_drives import episodes_of_drive, read_drive
 from server.training.from_traces import Seen, episodes_of, read_record
 from server.training.grouping import family_of, split_of
 from server.training.stripping import stripped
+from skills_store.redaction import Redactor
+
+UNTRAINED = {
+    "index": 0,
+    "messages": [2],
+    "node": "n",
+    "label": "bad",
+    "label_source": "judge",
+    "reward": -1,
+}
 
 
 def plain(value: Any) -> Any:
@@ -176,9 +185,9 @@ def test_a_message_that_was_only_experience_goes_and_indices_move_along():
         ("trained", [0], "no turn of the model"),
         ("trained", [9], "no turn of the model"),
         ("experience", [{"message": 0, "start": 0, "end": 99, "unit": "u"}], "outside of message 0"),
-        ("steps", [{"index": 0, "messages": [2], "node": "n", "label": "bad", "label_source": "judge", "reward": -1}], "not among the trained"),
+        ("steps", [UNTRAINED], "not among the trained"),
     ],
-)  # fmt: skip
+)
 def test_an_episode_that_points_at_nothing_cannot_be_read(field: str, value: Any, problem: str):
     document = run_of("a", [1], 1).model_dump(mode="json") | {field: value}
     with pytest.raises(ValueError, match=problem):
