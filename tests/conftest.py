@@ -24,12 +24,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Skip what takes minutes unless its mark is asked for by name."""
     unasked = {
         "live_servers": "installs 40 servers from the registries; run it: -m live_servers",
+        "real_training": "installs torch and TRL into a Python of its own; run it: -m real_training",
         "conformance": "runs the official suite from npm for some minutes; run it: -m conformance",
-        "training": "installs torch and TRL, 1.4 GB, and trains tiny models; run it: -m training",
     }
     for mark, reason in unasked.items():
         if mark in config.option.markexpr:
             continue
         for item in items:
-            if item.get_closest_marker(mark) is not None:
+            if mark in item.keywords:
                 item.add_marker(pytest.mark.skip(reason=reason))

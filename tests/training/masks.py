@@ -1,8 +1,6 @@
-"""Compares our tokens of a run with those found by hand, and TRL's own mask: run in the trainer's Python.
+"""Compares our masks with those a trainer's template marks, and looks for nulls: run in the trainer's Python.
 
-    python masks.py MODEL GRPO_ROWS SFT_ROWS TOKENS_MODULE
-
-Prints one JSON object: {tokens, learned}, counted over all rows; ends with an error at the first difference.
+python masks.py MODEL DATA
 """
 
 import importlib.util
@@ -11,51 +9,57 @@ import sys
 from pathlib import Path
 
 import trl
-from by_hand import pieces, rendered
+from datasets import load_dataset
 from transformers import AutoTokenizer
 
-
-def read(file):
-    return [json.loads(line) for line in Path(file).read_text("utf-8").splitlines()]
-
-
-def check_grpo(row, tokeniser, tokenise):
-    """Return how many tokens there are and how many are learned."""
-    ours = tokenise(row, tokeniser)
-    whole = [*row["prompt"], *row["completion"]]
-    ids, turns = pieces(tokeniser, rendered(tokeniser, whole, row["tools"]), newline=False)
-    said = [i for i, one in enumerate(row["completion"]) if one["role"] == "assistant"]
-    mask = [int(turn is not None and row["trained"][said[turn]]) for turn in turns]
-    credit = [row["advantages"][said[t]] if m else 0.0 for t, m in zip(turns, mask, strict=True)]
-    start, stop = len(ours.prompt), len(ours.prompt) + len(ours.completion)
-    assert ours.prompt + ours.completion == ids[:stop], "other tokens"
-    assert ours.mask == mask[start:stop], "another mask"
-    assert ours.advantages == credit[start:stop], "other advantages"
-    assert not any(mask[:start] + mask[stop:]), "something learned is missing"
-    return stop, sum(mask)
-
-
-def check_sft(row, tokeniser):
-    found = tokeniser.apply_chat_template(
-        row["messages"], tools=row["tools"], return_dict=True, return_assistant_tokens_mask=True
-    )
-    ids, turns = pieces(tokeniser, rendered(tokeniser, row["messages"], row["tools"]), newline=True)
-    assert found["input_ids"] == ids, "other tokens"
-    assert found["assistant_masks"] == [int(turn is not None) for turn in turns], "another mask"
-    return len(ids), sum(found["assistant_masks"])
+_TOKENS = Path(__file__).parents[2] / "server" / "training" / "trainer" / "tokens.py"
 
 
 def main():
-    folder, grpo, sft, module = sys.argv[1:]
-    spec = importlib.util.spec_from_file_location("tokens", module)
-    tokens = sys.modules["tokens"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tokens)
-    tokeniser = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    model, data = sys.argv[1:]
+    spec = importlib.util.spec_from_file_location("tokens_of_ours", _TOKENS)
+    ours = importlib.util.module_from_spec(spec)
+    sys.modules["tokens_of_ours"] = ours
+    spec.loader.exec_module(ours)
+    tokeniser = AutoTokenizer.from_pretrained(model, local_files_only=True)
     templates = Path(trl.__file__).with_name("chat_templates")
     tokeniser.chat_template = (templates / "qwen3_training.jinja").read_text("utf-8")
-    counts = [check_grpo(row, tokeniser, tokens.tokenise) for row in read(grpo)]
-    counts += [check_sft(row, tokeniser) for row in read(sft)]
-    print(json.dumps({"tokens": sum(t for t, _ in counts), "learned": sum(m for _, m in counts)}))
+    file = str(Path(data) / "trl" / "grpo.train.jsonl")
+    rows = [json.loads(line) for line in Path(file).read_text("utf-8").splitlines()]
+    newline = tokeniser.encode("\n", add_special_tokens=False)
+    differences = learned = 0
+    for row in rows:
+        found = ours.tokenise(row, tokeniser)
+        whole = tokeniser.apply_chat_template(
+            [*row["prompt"], *row["completion"]],
+            tools=row["tools"] or None,
+            tokenize=True,
+            return_dict=True,
+            return_assistant_tokens_mask=True,
+        )
+        ids, marks = whole["input_ids"], list(whole["assistant_masks"])
+        end = tokeniser.convert_tokens_to_ids("<|im_end|>")
+        for i, token in enumerate(ids):  # the template marks the line break after the end too
+            if marks[i] and token == newline[0] and ids[i - 1] == end:
+                marks[i] = 0
+        mine = [*found.prompt, *found.completion]
+        mask = [*[0] * len(found.prompt), *found.mask]
+        differences += sum(a != b for a, b in zip(mine, ids, strict=False))
+        differences += sum(a != b for a, b in zip(mask, marks, strict=False))
+        differences += sum(marks[len(mask) :])
+        differences += sum(bool(a) and not m for a, m in zip(found.advantages, found.mask, strict=True))
+        learned += sum(found.mask)
+    nulls = 0
+    for name in ("sft", "dpo", "grpo"):
+        loaded = load_dataset(
+            "json", data_files=str(Path(data) / "trl" / f"{name}.train.jsonl"), split="train"
+        )
+        for row in loaded:
+            for turn in row.get("messages") or [*row["prompt"], *(row.get("completion") or row["chosen"])]:
+                for call in turn.get("tool_calls") or []:
+                    nulls += sum(value is None for value in call["function"]["arguments"].values())
+    report = {"rows": len(rows), "differences": differences, "learned": learned, "null_arguments": nulls}
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":
