@@ -17,7 +17,7 @@ from server.attribution.advantage import ALPHA
 from server.training.card import render_card
 from server.training.credit import credited
 from server.training.episode import Episode
-from server.training.errors import NothingToExport
+from server.training.errors import NothingToExport, TrainerUnusable
 from server.training.formats import FORMATS, Row, verl_rows, verl_sft_rows
 from server.training.grouping import split_of
 from server.training.parquet import parquet_bytes
@@ -123,7 +123,12 @@ def _rows(episodes: Sequence[Episode], options: ExportOptions, redact: Redact) -
 
 def _bytes(path: str, rows: Sequence[Row]) -> bytes:
     if path.endswith(".parquet"):
-        return parquet_bytes(rows)
+        try:
+            return parquet_bytes(rows)
+        except ModuleNotFoundError as error:
+            raise TrainerUnusable(
+                "Parquet files for verl need pyarrow: pip install 'skillbank[train]', or leave out verl"
+            ) from error
     return b"".join(json.dumps(cast("JsonValue", row), ensure_ascii=False).encode() + b"\n" for row in rows)
 
 

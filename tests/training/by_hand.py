@@ -1,9 +1,10 @@
 """Loss and gradient by hand, and the tokens that are learned: run in the trainer's Python.
 
-    python by_hand.py sft|dpo|grpo MODEL ROWS
+    python by_hand.py sft|dpo|grpo MODEL ROWS [OLD]
 
-Prints one JSON object: {loss, grad_norm, learned}. Nothing of ours and no trainer is used; what a model
-says is found in the rendered text by the marks of the Qwen format alone.
+OLD is the model whose probabilities a second update of grpo is relative to. Prints one JSON object:
+{loss, grad_norm, learned}. Nothing of ours and no trainer is used; what a model says is found in the
+rendered text by the marks of the Qwen format alone.
 """
 
 import json
@@ -53,8 +54,7 @@ def sft(model, tokeniser, rows):
     return total / count, learned
 
 
-def grpo(model, tokeniser, rows):
-    """At the first update every ratio is 1: the loss is minus the mean advantage, the gradient is not."""
+def grpo(model, tokeniser, rows, old):
     total, count, learned = 0.0, 0, []
     for row in rows:
         whole = [*row["prompt"], *row["completion"]]
@@ -63,7 +63,8 @@ def grpo(model, tokeniser, rows):
         credit = [row["advantages"][said[t]] if t is not None else 0.0 for t in turns[1:]]
         mask = torch.tensor([t is not None and row["trained"][said[t]] for t in turns[1:]]).float()
         found = log_probabilities(model, ids)
-        ratio = torch.exp(found - found.detach())
+        before = found if old is None else log_probabilities(old, ids)
+        ratio = torch.exp(found - before.detach())
         advantage = torch.tensor(credit)
         upper = torch.where((advantage > 0) & bool(row["guided"]), 1 + BOOST, 1 + EPSILON)
         clipped = torch.minimum(torch.maximum(ratio, torch.tensor(1 - EPSILON)), upper)
@@ -91,14 +92,18 @@ def dpo(model, tokeniser, rows):
 
 
 def main():
-    kind, folder, file = sys.argv[1:]
+    kind, folder, file, *olds = sys.argv[1:]
     tokeniser = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     templates = Path(trl.__file__).with_name("chat_templates")
     tokeniser.chat_template = (templates / "qwen3_training.jinja").read_text("utf-8")
     model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
     model.train()
     rows = [json.loads(line) for line in Path(file).read_text("utf-8").splitlines()]
-    loss, learned = {"sft": sft, "dpo": dpo, "grpo": grpo}[kind](model, tokeniser, rows)
+    if kind == "grpo":
+        old = AutoModelForCausalLM.from_pretrained(olds[0], local_files_only=True) if olds else None
+        loss, learned = grpo(model, tokeniser, rows, old)
+    else:
+        loss, learned = {"sft": sft, "dpo": dpo}[kind](model, tokeniser, rows)
     loss.backward()
     squares = [(one.grad**2).sum() for one in model.parameters() if one.grad is not None]
     norm = torch.sqrt(torch.stack(squares).sum())

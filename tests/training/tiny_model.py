@@ -1,6 +1,6 @@
-"""Makes a tiny random model with a byte-level tokenizer and a real chat template: run in the trainer's Python.
+"""Makes a tiny random model with a byte-level tokenizer and a real template: run in the trainer's Python.
 
-    python tiny_model.py FOLDER
+python tiny_model.py FOLDER
 """
 
 import sys

@@ -43,14 +43,16 @@ class ReplayTrainer(GRPOTrainer):
         return out
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> Any:  # noqa: ANN401
-        plain = self.epsilon_high
+        plain = self.epsilon_low, self.epsilon_high
         raised = (inputs["guided"][:, None] > 0) & (inputs["advantages"] > 0)
-        usual = torch.full_like(inputs["advantages"], float(plain))
+        usual = torch.full_like(inputs["advantages"], float(plain[1]))
+        # Both are tensors, since `torch.clamp` takes no number beside one.
+        self.epsilon_low = torch.full_like(usual, float(plain[0]))
         self.epsilon_high = torch.where(raised, torch.full_like(usual, self.boost), usual)
         try:
             return super()._compute_loss(model, inputs)
         finally:
-            self.epsilon_high = plain
+            self.epsilon_low, self.epsilon_high = plain
 
 
 def chunked(runs: Sequence[Recorded], size: int) -> list[list[Recorded]]:
