@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from inline_snapshot import snapshot as expected
-from runs import EXPERIENCE, SECRET, WEATHER, drive, seen, snapshot, trace
 
 from server.training.credit import credited
 from server.training.episode import Episode, EpisodeStep, ExperienceSpan, Outcome, Provenance, Turn
@@ -19,6 +18,7 @@ from server.training.from_traces import Seen, episodes_of, read_record
 from server.training.grouping import family_of, split_of
 from server.training.stripping import stripped
 from skills_store.redaction import Redactor
+from tests.training.runs import EXPERIENCE, SECRET, WEATHER, drive, seen, snapshot, trace
 
 UNTRAINED = {
     "index": 0,
