@@ -11,6 +11,7 @@ from catalog.errors import ServerUnavailable
 from server.backends.errors import BackendError
 from server.bank.admission.learning import learn
 from server.bank.context import Context
+from server.bank.keeping import keep_lesson
 from server.compilation.compile import VerifiedRun
 from server.curation.replaying import Replayer
 from server.exploration.errors import NothingToExplore
@@ -21,8 +22,10 @@ from server.exploration.report import ExplorationPlan, ExplorationReport, Explor
 from server.exploration.scope import ExplorationScope, exploration_scope
 from server.exploration.session import open_session
 from server.exploration.values import KnownValues
+from server.navigating.writing import Lesson
 from server.planning.conversation import MeteredBackend
 from server.progress import Progress
+from skills_store.experience.unit import ExperienceUnit
 from skills_store.trace import Verification
 
 __all__ = ["Exploration", "explore_server", "plan_exploration", "profile_server"]
@@ -126,7 +129,9 @@ async def explore_server(exploration: Exploration, context: Context) -> Explorat
         explored = await explorer.explore()
     solved = explored.solved if exploration.learn else []
     skills = [skill for one in solved if (skill := await _learned(one, context)) is not None]
-    return _report(exploration, explored, skills, problem, anyio.current_time() - started)
+    lessons = [unit for one in solved for unit in await _lessons(one, context)]
+    report = _report(exploration, explored, skills, problem, anyio.current_time() - started)
+    return report.model_copy(update={"lessons": len({unit.id for unit in lessons})})
 
 
 async def _explorer_model(context: Context) -> tuple[MeteredBackend | None, str | None]:
@@ -182,6 +187,15 @@ async def _learned(solved: Solved, context: Context) -> ExploredSkill | None:
     if skill is None:
         return None
     return ExploredSkill(name=skill.name, state=skill.state, reason=reason, task=task.id)
+
+
+async def _lessons(solved: Solved, context: Context) -> list[ExperienceUnit]:
+    """Keep what the task's proving run teaches; a task that only a judge can tell teaches nothing."""
+    task = solved.task
+    if task.check != "assertions":
+        return []
+    trace = solved.runs[0].trace.model_copy(update={"task": task.task, "status": "verified", "faults": ()})
+    return await keep_lesson(Lesson(task.task, trace), context)
 
 
 def _report(
