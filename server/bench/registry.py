@@ -83,6 +83,12 @@ _ALL = (
         frozenset({"tasks", "config", "model", "tape", "keep", "mcp_bench"}),
     ),
     Benchmark(
+        "explore",
+        "server.bench.explore_bench",
+        "explores real servers, three of which were set aside while it was built and are fetched likewise,"
+        " and solves held-out tasks before and after",
+    ),
+    Benchmark(
         "stream",
         "server.bench.stream_bench",
         "shows what curation does to skills that harm or make no difference, on simulated streams",

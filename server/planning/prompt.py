@@ -77,14 +77,14 @@ _LONGEST_SKILL = 2_400
 class Advice:
     """What is known besides the task: both may be empty."""
 
-    lessons: Sequence[ExperienceUnit] = ()
-    """What earlier runs taught; they stand first, and `lesson_spans` says where."""
     experiences: Sequence[str] = ()
     """Each a rule of thumb, when to use it and what to do."""
     skills: Sequence[str] = ()
     """Each a compact view of a skill that is like the task."""
     tools: Sequence[ToolId] = ()
     """Tools that the skills call, which a model has to be shown."""
+    lessons: Sequence[ExperienceUnit] = ()
+    """What earlier runs taught; they stand first, and `lesson_spans` says where."""
 
 
 def rules_message(view: CatalogView, *, can_map: bool = False) -> Message:

@@ -150,7 +150,7 @@ def test_a_planner_without_a_model_takes_the_tools_that_came_right_first() -> No
 def test_lessons_leave_a_prompt_exactly() -> None:
     units = (_learned(), replace_words(_learned(), "another family"))
     plain = Advice(experiences=("be brief",), skills=("a plan",))
-    told = Advice(units, plain.experiences, plain.skills)
+    told = Advice(plain.experiences, plain.skills, lessons=units)
     messages = (Message("system", "rules"), Message("user", advice_text(told) + "Request: x"))
     spans = lesson_spans(told, 1)
     assert {span.unit for span in spans} == {"", *(unit.id for unit in units)}

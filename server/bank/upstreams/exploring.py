@@ -40,6 +40,8 @@ class Exploration:
     only: frozenset[str] | None = None
     learn: bool = True
     """Whether skills are made of the tasks."""
+    reserved: int = 0
+    """Held-out instances of each task that learning never sees, the last ones: for whoever measures it."""
 
 
 async def plan_exploration(exploration: Exploration, context: Context) -> ExplorationPlan:
@@ -128,7 +130,9 @@ async def explore_server(exploration: Exploration, context: Context) -> Explorat
         )
         explored = await explorer.explore()
     solved = explored.solved if exploration.learn else []
-    skills = [skill for one in solved if (skill := await _learned(one, context)) is not None]
+    skills = [
+        skill for one in solved if (skill := await _learned(one, context, exploration.reserved)) is not None
+    ]
     lessons = [unit for one in solved for unit in await _lessons(one, context)]
     report = _report(exploration, explored, skills, problem, anyio.current_time() - started)
     return report.model_copy(update={"lessons": len({unit.id for unit in lessons})})
@@ -154,13 +158,14 @@ def _replayer(scope: ExplorationScope, context: Context) -> Replayer:
     )
 
 
-async def _learned(solved: Solved, context: Context) -> ExploredSkill | None:
+async def _learned(solved: Solved, context: Context, reserved: int) -> ExploredSkill | None:
     """Return the skill that the runs of a task make, where they make one: each run is one proof."""
     task = solved.task
     if task.check != "assertions":
         return None
     instances = [(task.task, task.inputs, task.assertions)]
     instances += [(held.task, held.inputs, held.assertions) for held in task.held_out]
+    instances = instances[: max(1, len(instances) - reserved)]
     skill = None
     reason = ""
     for (words, inputs, assertions), run in zip(instances, solved.runs, strict=False):
