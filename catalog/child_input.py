@@ -28,7 +28,7 @@ class ChildInput:
     def __init__(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)
         self._descriptor: int | None = descriptor
-        self._turn = anyio.Lock()
+        self._turn = anyio.Lock(fast_acquire=True)
         self._waiting = bytearray()
         self._written = 0
 

@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 import anyio
 import mcp_types as types
 from anyio.abc import ByteReceiveStream, Process
-from anyio.streams.memory import MemoryObjectSendStream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
@@ -31,7 +31,7 @@ from catalog.plain_text import plain_text
 from catalog.process_tree import MARK_VARIABLE, ProcessTree, new_mark
 from catalog.wire import Streams
 
-__all__ = ["LastWords", "open_process"]
+__all__ = ["ChildOutput", "LastWords", "open_process"]
 
 _CHUNK_BYTES: Final = 256 * 1024
 _TAIL_BYTES: Final = 8 * 1024
@@ -82,12 +82,13 @@ async def open_process(spec: ServerSpec, words: LastWords, max_message_bytes: in
     """Yield the message streams of a started server; its whole tree is gone when this is left."""
     child = await _start(spec)
     received, read = anyio.create_memory_object_stream[SessionMessage | Exception](_QUEUED_MESSAGES)
-    pipes = _Pipes(child, words, max_message_bytes)
+    output = ChildOutput(read)
+    pipes = _Pipes(child, words, max_message_bytes, output)
     async with anyio.create_task_group() as group:
         group.start_soon(pipes.read_messages, received)
         group.start_soon(pipes.read_errors)
         try:
-            yield read, child.input
+            yield output, child.input
         finally:
             with anyio.CancelScope(shield=True):
                 read.close()
@@ -136,10 +137,37 @@ async def _start(spec: ServerSpec) -> _Child:
     return _Child(process, ChildInput(writing), ProcessTree(process.pid, mark))
 
 
+class ChildOutput:
+    """The messages of a child process, but for those that somebody takes as they arrive."""
+
+    def __init__(self, read: MemoryObjectReceiveStream[SessionMessage | Exception]) -> None:
+        self.take: Callable[[SessionMessage], bool] | None = None
+        """Takes a message or leaves it to `receive`, None: all are left."""
+        self._read = read
+
+    def is_taken(self, message: SessionMessage) -> bool:
+        """Offer a message to whoever takes some."""
+        return self.take is not None and self.take(message)
+
+    async def receive(self) -> SessionMessage | Exception:
+        """Return the next message that nobody took.
+
+        Raises:
+            EndOfStream: the process says no more.
+            ClosedResourceError: this end was closed.
+        """
+        return await self._read.receive()
+
+    async def aclose(self) -> None:
+        """Read no more. Closing twice is allowed."""
+        await self._read.aclose()
+
+
 class _Pipes:
     """What one child process says."""
 
-    def __init__(self, child: _Child, words: LastWords, max_message_bytes: int) -> None:
+    def __init__(self, child: _Child, words: LastWords, max_message_bytes: int, output: ChildOutput) -> None:
+        self._output = output
         self._process = child.process
         self._tree = child.tree
         self._words = words
@@ -150,7 +178,8 @@ class _Pipes:
         async with received:
             try:
                 async for line in lines:
-                    if (message := await self._parse(line)) is not None:
+                    message = await self._parse(line)
+                    if message is not None and not self._output.is_taken(message):
                         await received.send(message)
                 if lines.overflowed is not None:
                     await self._refuse(lines.overflowed, received)
@@ -190,7 +219,9 @@ class _Pipes:
         self._tree.kill()
         if (request := _request_id(head)) is not None:
             megabytes = self._max_message_bytes / 2**20
-            await received.send(_failed(request, TOO_LARGE, f"{OVER_BOUND} of {megabytes:g} MiB"))
+            failed = _failed(request, TOO_LARGE, f"{OVER_BOUND} of {megabytes:g} MiB")
+            if not self._output.is_taken(failed):
+                await received.send(failed)
 
 
 class _Lines:

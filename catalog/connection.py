@@ -86,6 +86,7 @@ class Connection:
         self.tools: tuple[Tool, ...] = ()
         self.seconds_to_start: float | None = None
         self.generation = 0
+        self._by_name: dict[str, Tool] = {}
         self._open_transport = open_transport
         self._group = group
         self._eras = eras
@@ -95,7 +96,7 @@ class Connection:
         self._closed = False
         self._distrusts_era = False
         self._circuit = Circuit(anyio.current_time, dice)
-        self._slots = anyio.Semaphore(options.parallel_calls)
+        self._slots = anyio.Semaphore(options.parallel_calls, fast_acquire=True)
 
     @property
     def status(self) -> Status:
@@ -283,7 +284,7 @@ class Connection:
         return await classify_large(answer, self._tool(call.tool), call.seconds)
 
     def _tool(self, name: str) -> Tool | None:
-        return next((tool for tool in self.tools if tool.id.tool == name), None)
+        return self._by_name.get(name)
 
     def _why_unavailable(self) -> str:
         link = self._link
@@ -320,6 +321,7 @@ class Connection:
             self._distrusts_era = False
             self._circuit.started()
         before, self.tools = self.tools, link.listing.tools
+        self._by_name = {tool.id.tool: tool for tool in reversed(self.tools)}
         if before != self.tools and self._changed is not None:
             self._changed(self.name)
 

@@ -144,7 +144,7 @@ class Link:
         Raises:
             NotForwarded: it asked what is not passed on.
         """
-        return await call_attended(client, call, self._board)
+        return await call_attended(client, call, self._board, self._wire.direct)
 
     def why(self) -> str:
         """Return why it cannot be used; empty when nothing is known."""
@@ -239,6 +239,8 @@ class Link:
     async def _establish(self, client: Client, began: float) -> None:
         client.session.validate_tool_result = _leave_validation_to_classify
         self._wire.legacy = client.session.initialize_result is not None
+        if self._wire.direct is not None and client.session.protocol_version is not None:
+            self._wire.direct.speak(client.session.protocol_version)
         listing = await list_tools(client, self._name, self._wire.repairs)
         self.era = "legacy" if self._wire.legacy else "modern"
         self.seconds_to_start = time.perf_counter() - began

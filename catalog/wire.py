@@ -8,10 +8,10 @@ answers, and knows whether the upstream is still there and whether a call was ha
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
-from typing import Protocol, Self, cast
+from typing import Protocol, Self, cast, runtime_checkable
 
 import anyio
 import mcp_types as types
@@ -19,6 +19,7 @@ from mcp.shared.message import SessionMessage
 
 from catalog.call import OVER_BOUND, TOO_LARGE
 from catalog.canonical import JsonValue
+from catalog.direct_calls import DirectCalls
 from catalog.listing import Repairs, repair_page
 
 __all__ = ["Incoming", "NotSent", "Read", "Streams", "Transport", "Wire", "Write"]
@@ -44,6 +45,13 @@ class Write(Protocol):
     async def aclose(self) -> None: ...
 
 
+@runtime_checkable
+class TakenFrom(Protocol):
+    """A pipe whose messages can be taken as they arrive, before `Read.receive` returns the others."""
+
+    take: Callable[[SessionMessage], bool] | None
+
+
 Streams = tuple[Read, Write]
 Transport = AbstractAsyncContextManager[Streams]
 
@@ -56,6 +64,7 @@ class Wire:
         problems: what is wrong with it, each once.
         repairs: what was wrong with its tools as listed last.
         legacy: whether the handshake era is spoken; known once the connection is made.
+        direct: calls past the client library; None before there is a connection, or where it is no pipe.
     """
 
     def __init__(self) -> None:
@@ -63,13 +72,27 @@ class Wire:
         self.problems: list[str] = []
         self.repairs = Repairs()
         self.legacy = False
+        self.direct: DirectCalls | None = None
         self._asked: dict[types.RequestId, str] = {}
 
     @asynccontextmanager
     async def around(self, transport: Transport) -> AsyncGenerator[tuple[_WatchedRead, _WatchedWrite]]:
         """Yield the transport's streams, watched."""
         async with transport as (read, write):
-            yield _WatchedRead(read, self), _WatchedWrite(write, self)
+            watched = _WatchedWrite(write, self)
+            if isinstance(read, TakenFrom):
+                self.direct = DirectCalls(watched.send)
+                read.take = self._take
+            yield _WatchedRead(read, self), watched
+
+    def _take(self, item: SessionMessage) -> bool:
+        """Return whether a message concerns a call past the client library, which then has it."""
+        if self.direct is None or not self.direct.concerns(item.message):
+            return False
+        known = self.incoming(item)
+        assert isinstance(known, SessionMessage)
+        self.direct.take(known.message)
+        return True
 
     def note(self, problem: str) -> None:
         """Record a problem unless it is known."""
@@ -80,6 +103,8 @@ class Wire:
         """Remember what a request asked for, until it is answered or given up."""
         if isinstance(request := item.message, types.JSONRPCRequest):
             self._asked[request.id] = request.method
+            if self.direct is not None:
+                self.direct.watch(request)
             if request.method == "initialize":
                 self.legacy = True
         elif (given_up := _given_up(item)) is not None:
@@ -170,8 +195,13 @@ class _WatchedRead:
             item = await self._inner.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._wire.ended.set()
+            self._close_calls()
             raise
         return self._wire.incoming(item)
+
+    def _close_calls(self) -> None:
+        if self._wire.direct is not None:
+            self._wire.direct.close()
 
     def __aiter__(self) -> Self:
         return self
@@ -183,6 +213,7 @@ class _WatchedRead:
             raise StopAsyncIteration from None
 
     async def aclose(self) -> None:
+        self._close_calls()
         await self._inner.aclose()
 
     async def __aenter__(self) -> Self:

@@ -202,6 +202,51 @@ class JudgeReport(_Report):
     tokens: int = 0
 
 
+class SpanRecord(_Report):
+    """Part of a message that an experience unit put there, in characters."""
+
+    start: int
+    end: int
+    unit: str
+
+
+class MessageRecord(_Report):
+    """One message that a driven model was shown, and who wrote it."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+    author: Literal["instruction", "user", "model", "tool", "driver"]
+    spans: tuple[SpanRecord, ...] = ()
+
+
+class SnapshotRecord(_Report):
+    """One answer of a driven model with all it was shown."""
+
+    messages: tuple[MessageRecord, ...]
+    reply: str
+    step: int | None = None
+    """Number of the step that the reply is, from 1; None where it only tidied the context."""
+    trainable: bool = True
+
+
+class DriveReport(_Report):
+    """How a model was driven through a task."""
+
+    template: Literal["causal", "reasoned", "window", "self"]
+    steps: int
+    ended: str
+    """finished, or what ended it: steps, seconds, tokens, context, loop, unreadable, model."""
+    model_calls: int
+    tokens: int
+    prompt_budget: int
+    """Tokens that a prompt may have."""
+    fits: bool
+    """Whether every prompt did; what must stay is shown even where it does not."""
+    estimates_tokens: bool
+    """Whether tokens were estimated, since the model's tokenizer could not be asked."""
+    snapshots: tuple[SnapshotRecord, ...] = ()
+
+
 class RepairReport(_Report):
     """Answer of `repair` and `solve`."""
 
@@ -251,6 +296,8 @@ class RepairReport(_Report):
     """The outputs in words, None when nobody asked for them or there are none."""
     judgement: JudgeReport | None = None
     """What a judge thinks of the run, None when nobody asked for one."""
+    drive: DriveReport | None = None
+    """How the model was driven, None where it was not."""
 
 
 class SkillReport(_Report):

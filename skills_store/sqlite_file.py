@@ -56,6 +56,8 @@ class SqliteFile:
         self._connection = connection
         self._lock = RLock()
         self._is_closed = False
+        self._is_durable: bool | None = None
+        """How the connection commits now, None until it is said."""
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Generator[sqlite3.Connection]:
@@ -69,7 +71,9 @@ class SqliteFile:
             StoreUnusable: the lock was not free in time, or the file is broken.
         """
         with self._turn() as connection:
-            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            if durable is not self._is_durable:
+                connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                self._is_durable = durable
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection

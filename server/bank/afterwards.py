@@ -20,8 +20,10 @@ __all__ = ["Afterwards"]
 
 _LOG = logging.getLogger(__name__)
 
-_MOMENT_SECONDS: Final = 0.001
-"""Long enough for an answer to be written, short against the time until its client asks again."""
+_QUIET_SECONDS: Final = 0.005
+"""So long nothing may be added before works are begun: calls that follow each other are not held up."""
+_MOST_DELAY_SECONDS: Final = 0.25
+"""Works are begun by then, however many are still added."""
 _MOST_WAITING: Final = 256
 _MOST_AT_THE_END_SECONDS: Final = 15.0
 """How long longer works are waited for when all is to end."""
@@ -34,6 +36,8 @@ class Afterwards:
         self._waiting: deque[Callable[[], None]] = deque()
         self._added: anyio.Event | None = None
         self._longer: TaskGroup | None = None
+        self._begun = 0
+        self._idle: anyio.Event | None = None
 
     def do(self, work: Callable[[], None]) -> None:
         """Have this done soon; at once, with all that waits, when too much is waiting."""
@@ -50,17 +54,28 @@ class Afterwards:
         """
         if self._longer is None:
             return False
-        self._longer.start_soon(_logged, work)
+        self._begun += 1
+        self._longer.start_soon(self._done, work)
         return True
+
+    async def settled(self) -> None:
+        """Wait until every longer work that was begun is done, and do what is waiting."""
+        while self._begun:
+            self._idle = self._idle or anyio.Event()
+            await self._idle.wait()
+        self.finish()
 
     def finish(self) -> None:
         """Do now what is waiting. What fails is logged, since its answer was already given."""
         while self._waiting:
-            work = self._waiting.popleft()
-            try:
-                work()
-            except Exception:
-                _LOG.exception("what was left to do after an answer failed")
+            self._do_next()
+
+    def _do_next(self) -> None:
+        work = self._waiting.popleft()
+        try:
+            work()
+        except Exception:
+            _LOG.exception("what was left to do after an answer failed")
 
     @asynccontextmanager
     async def attended(self) -> AsyncGenerator[None]:
@@ -87,12 +102,29 @@ class Afterwards:
         if raised is not None:
             raise raised
 
+    async def _done(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await _logged(work)
+        finally:
+            self._begun -= 1
+            if not self._begun and self._idle is not None:
+                self._idle.set()
+                self._idle = None
+
     async def _attend(self) -> None:
         while self._added is not None:
             await self._added.wait()
+            with anyio.move_on_after(_MOST_DELAY_SECONDS):
+                await self._quiet()
+            while self._waiting:
+                self._do_next()
+                await anyio.sleep(0)  # a call that came meanwhile waits for one work at most
+
+    async def _quiet(self) -> None:
+        """Wait until nothing was added for a moment."""
+        while self._added is not None and self._added.is_set():
             self._added = anyio.Event()
-            await anyio.sleep(_MOMENT_SECONDS)
-            self.finish()
+            await anyio.sleep(_QUIET_SECONDS)
 
 
 async def _logged(work: Callable[[], Awaitable[None]]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 
 from catalog.config import Config, ModelSpec
+from catalog.connection import Connection
 from catalog.connections import Connections
 from catalog.effects import EffectTable
 from catalog.era import Era
@@ -51,10 +52,25 @@ class _Seen:
     """Tools as this process knows them: which servers were listed, what was read from the store."""
 
     listed: set[str] = field(default_factory=set[str])
+    kept: dict[str, _Kept] = field(default_factory=dict[str, "_Kept"])
+    """By server; none that listed nothing."""
     eras: dict[str, Era] | None = None
     stored: Snapshot | None = None
     index: ToolIndex | None = None
     indexed: tuple[Tool, ...] = ()
+
+    def is_kept(self, server: str, link: Connection) -> bool:
+        """Return whether what a server lists and speaks is what was kept of it."""
+        kept = self.kept.get(server)
+        return kept is not None and kept.tools is link.tools and kept.era == link.era
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What a server listed and spoke when that was last kept."""
+
+    tools: tuple[Tool, ...]
+    era: Era | None
 
 
 @dataclass(frozen=True)
@@ -237,8 +253,13 @@ class Context:
 
     def keep_seen(self, servers: Iterable[str]) -> None:
         """Take up what servers list and speak now; store it and tell of it where it differs from before."""
-        wanted = tuple(servers)
-        links = {name: link for name in wanted if (link := self.connections.connection(name)) is not None}
+        links = {
+            name: link
+            for name in servers
+            if (link := self.connections.connection(name)) is not None and not self._seen.is_kept(name, link)
+        }
+        if not links:
+            return
         known = self.connections.known
         listed = {n: known.of_server(n) for n, link in links.items() if link.tools or self.is_ready(n)}
         self.notes.note(listed, self.store, self.clock())
@@ -249,6 +270,9 @@ class Context:
         if found:
             save_eras(found, self.store, self.config, self.clock())
             self._seen.eras.update(found)
+        self._seen.kept.update(
+            {name: _Kept(link.tools, link.era) for name, link in links.items() if link.tools}
+        )
 
 
 def allowing(effects: EffectTable, allow: Sequence[str]) -> EffectTable:

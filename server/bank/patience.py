@@ -39,7 +39,7 @@ class Patience:
 FOR_ALL = Patience()
 """Each server is waited for until it is there or cannot be had."""
 
-FOR_A_LOOK = Patience(stored=0.0, unknown=0.25)
+FOR_A_LOOK = Patience(stored=0.0, unknown=0.05)
 """For an answer from what is stored, with a moment for a server that was just added."""
 
 FOR_A_FIRST_LOOK = Patience(unknown=_UNKNOWN_SECONDS)

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from server.attribution.ablation import ablate
 from server.attribution.labels import label_steps
 from server.bank.bank import Bank
-from server.bank.upstreams.exploring import Exploration
+from server.bank.upstreams.exploration import Exploration
 from server.bench.errors import BenchError
 from server.bench.explore_report import ExploreBenchReport, ServerExplored, render_explore_report
 from server.bench.explore_servers import DEMO_EXPLORED, SET_ASIDE, explored_document

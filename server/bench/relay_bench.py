@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import metadata
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 
 from mcp.types import CallToolResult
@@ -86,9 +87,11 @@ async def measure_relay(calls: int, warm_up: int = 50) -> RelayMeasure:
             for _ in range(warm_up):
                 await _checked(call)
         taken: dict[str, list[float]] = {name: [] for name in ways}
+        order, dice = list(ways), Random(0)
         for _ in range(calls):
-            for name, call in ways.items():
-                taken[name].append(await _milliseconds(call))
+            dice.shuffle(order)  # what a way still does after its answer falls on all alike, itself too
+            for name in order:
+                taken[name].append(await _milliseconds(ways[name]))
     return RelayMeasure(
         calls=calls,
         direct_ms=spread_of(taken["direct"]),

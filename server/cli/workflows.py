@@ -28,6 +28,8 @@ from server.cli.render import render_check, render_repair, render_run
 from server.cli.render_solved import render_solved
 from server.cli.searching import Searching, search_options
 from server.cli.session import Session
+from server.context.policy import TEMPLATES, ContextPolicy, Template
+from server.driving.options import DriveOptions
 from server.evolution.lineage import lineage_json, lineage_mermaid
 from server.reports import RepairReport, Route, exit_code
 from server.requests import Budget, RepairRequest, SolveRequest
@@ -179,6 +181,20 @@ def repair(
     type=click.Choice(["direct", "seeded", "dynamic"]),
     help="Run a skill, plan with one in view, or plan from scratch. Default: by what the bank knows.",
 )
+@click.option(
+    "--driver",
+    type=click.Choice(["plan", "react"]),
+    default="plan",
+    help="plan: the whole workflow first. react: a model goes step by step. Default: plan.",
+)
+@click.option(
+    "--context",
+    "template",
+    type=click.Choice(TEMPLATES),
+    default="window",
+    help="For react: what of a long task the model is shown. Default: window.",
+)
+@click.option("--steps", type=click.IntRange(1), default=30, help="For react: most steps. Default: 30.")
 @model_option
 @tokens_option
 @click.option("--answer", is_flag=True, help="Put the outputs into words, with the steps they rest on.")
@@ -196,6 +212,9 @@ def solve(
     budget: Budget,
     save: str | None,
     route: Route | None,
+    driver: str,
+    template: Template,
+    steps: int,
     model: ModelSpec | None,
     budget_tokens: int,
     answer: bool,
@@ -208,12 +227,18 @@ def solve(
 
     Where a model is configured it plans, cheap attempts first; --json tells what each level cost.
 
+    --driver react has the model call tools one at a time instead; what it did is kept as a workflow.
+
     \b
     Example:
       skillbank solve 'What time is it in Tokyo when it is 09:30 in Berlin?' \\
           --assert 'contains(output.time, `"17:30"`)'
     """
+    if driver == "react" and route is not None:
+        raise click.UsageError("--driver react takes no --route: skills are among what it may call")
+    drive = DriveOptions(steps=steps, policy=ContextPolicy(template)) if driver == "react" else None
     request = SolveRequest(
+        drive=drive,
         inputs=inputs,
         checks=checks,
         budget=replace(budget, tokens=budget_tokens),

@@ -98,6 +98,11 @@ class ListingSource:
         self._tools: tuple[Tool, ...] = ()
         self._listing = Listing(self._fixed, {})
 
+    @property
+    def latest(self) -> Listing:
+        """The listing as last built: enough for the tools that are always there."""
+        return self._listing
+
     def current(self) -> Listing:
         """Return the listing of the bank as it is now."""
         revision = self._bank.revision()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import warnings
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
@@ -21,12 +21,14 @@ from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 from starlette.applications import Starlette
 
 from catalog.errors import CatalogError
+from server.progress import ignore_progress
 from server.surface.admin_tools import ADMIN_TOOLS, answer_admin
 from server.surface.audience import Audience
+from server.surface.builtin_tools import BUILTIN_TOOLS
 from server.surface.calls import Attendance, ToolCall, answer_call, foreseen_total
 from server.surface.changes import ListChanges
 from server.surface.consent import (
@@ -40,13 +42,14 @@ from server.surface.consent import (
 )
 from server.surface.failures import Refusal, error_result, unknown_tool
 from server.surface.forwarding import ClientBehind, asking_session, no_answers
-from server.surface.job_arguments import JOB_NAMES
+from server.surface.icons import SERVER_ICONS
+from server.surface.job_arguments import JOB_NAME
 from server.surface.job_tools import answer_job
 from server.surface.jobs import Jobs
 from server.surface.lending import can_lend, lending, pushed
 from server.surface.listing import ListingSource
 from server.surface.old_sse import THIS_MACHINE, guard_of, sse_routes
-from server.surface.port import BankPort
+from server.surface.port import BankPort, UpstreamProgress
 from server.surface.progress import ProgressFeed
 from server.surface.prompts import BankPrompts
 from server.surface.resources import CatalogResources
@@ -85,6 +88,9 @@ _CACHE_HINTS: dict[CacheableMethod, CacheHint] = {
     "resources/read": CacheHint(0, "private"),
 }
 """How long answers hold that say nothing of it; they may differ by who is asking."""
+
+_LEAVE_LISTS = frozenset({"call_tool", "describe_skill", "find_skills", "find_tools"})
+"""Tools that change no list; what an upstream changes meanwhile is looked for anyway."""
 
 Context = ServerRequestContext[SuspendedCalls, Any]
 
@@ -127,6 +133,7 @@ class BankServer(Server[SuspendedCalls]):
             version=version("skillbank"),
             title="skillbank",
             instructions=_INSTRUCTIONS,
+            icons=SERVER_ICONS,
             lifespan=_lifespan,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
@@ -243,27 +250,58 @@ class BankServer(Server[SuspendedCalls]):
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        listing = self._source.current()
-        schema = listing.input_schema(params.name)
-        if schema is None:
-            raise unknown_tool(params.name, listing.tools)
-        arguments, upstream = params.arguments or {}, listing.upstream.get(params.name)
-        if upstream is None:  # an upstream checks what it is given itself
-            arguments, found = check_arguments(schema, arguments)
-            if found:
-                return error_result(render_problems(params.name, found, schema))
-        call = ToolCall(
-            params.name, arguments, listing.skills.get(params.name), upstream, self._conversation(ctx, params)
-        )
+        call = self._checked(params.name, params.arguments or {}, self._conversation(ctx, params))
+        if isinstance(call, types.CallToolResult):
+            return call
         if (task := self._tasks.begin(ctx, call)) is not None:
             return cast("types.CallToolResult", task)  # the library has no type for the extension's answer
         result = await self._attend(ctx, params, call)
-        self._changes.nudge()
+        if call.name not in _LEAVE_LISTS:
+            self._changes.nudge()
         if isinstance(result, Refusal):
             raise result.error
         if isinstance(result, types.InputRequiredResult):
             return result
         return for_era(result, ctx.protocol_version)
+
+    async def relay(
+        self, arguments: Mapping[str, JsonValue], report: UpstreamProgress
+    ) -> types.CallToolResult:
+        """Return the result of a `call_tool` over stdio by a client of 2026-07-28 that cannot be asked.
+
+        Raises:
+            MCPError: it is refused.
+        """
+        call = self._checked("call_tool", arguments, self._own_conversation)
+        if isinstance(call, types.CallToolResult):
+            return call
+        behind = ClientBehind(None, no_answers, None, _no_log)
+        consent = self._consent(ask_nobody, call)
+        result = await answer_call(
+            self._bank, call, Attendance(consent, ignore_progress, None, report, behind)
+        )
+        if isinstance(result, Refusal):
+            raise result.error
+        return result
+
+    def _checked(
+        self, name: str, arguments: Mapping[str, JsonValue], conversation: str | None
+    ) -> ToolCall | types.CallToolResult:
+        """Return a call whose arguments fit, or what is wrong with them.
+
+        Raises:
+            MCPError: no such tool is listed.
+        """
+        listing = self._source.latest if name in BUILTIN_TOOLS else self._source.current()
+        schema = listing.input_schema(name)
+        if schema is None:
+            raise unknown_tool(name, listing.tools)
+        upstream = listing.upstream.get(name)
+        if upstream is None:  # an upstream checks what it is given itself
+            arguments, found = check_arguments(schema, arguments)
+            if found:
+                return error_result(render_problems(name, found, schema), "invalid_arguments")
+        return ToolCall(name, arguments, listing.skills.get(name), upstream, conversation)
 
     def _conversation(self, ctx: Context, params: types.CallToolRequestParams) -> str | None:
         """Return what a call belongs to: as the client says, else its connection where it has one.
@@ -310,7 +348,7 @@ class BankServer(Server[SuspendedCalls]):
         return McpConsent(person, session, self._bank.remember_approval)
 
     async def _answer(self, call: ToolCall, attended: Attendance) -> types.CallToolResult:
-        if call.name in JOB_NAMES:
+        if call.name == JOB_NAME:
             return await answer_job(self._jobs, call, self._source.current(), attended)
         if call.name in ADMIN_TOOLS:
             return await answer_admin(self._bank, call, attended)
@@ -326,6 +364,10 @@ class BankServer(Server[SuspendedCalls]):
                 )
 
         return ClientBehind(ctx.session.client_capabilities, ask, self._audience.log_level(ctx), send_log)
+
+
+async def _no_log(said: types.LoggingMessageNotificationParams) -> None:
+    """Leave it unsaid: nobody asked for log messages."""
 
 
 def _can_be_asked(capabilities: types.ClientCapabilities | None) -> bool:

@@ -14,13 +14,13 @@ from contextlib import asynccontextmanager, contextmanager
 
 import anyio
 import uvicorn
-from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from server.surface.access import Access, http_app
+from server.surface.express import open_express
 from server.surface.port import BankPort
 from server.surface.server import BankServer
-from server.surface.streams import private_streams
+from server.surface.stdio import open_stdio
 from server.surface_options import SurfaceOptions
 
 __all__ = ["AddressUnusable", "serve_http", "serve_stdio"]
@@ -36,9 +36,12 @@ class AddressUnusable(Exception):  # noqa: N818
 async def serve_stdio(bank: BankPort, options: SurfaceOptions | None = None) -> None:
     """Serve one client on stdin and stdout until it closes them."""
     server = BankServer(bank, options)
-    with private_streams() as (lines, answers):
-        async with _until_terminated(), stdio_server(lines, answers) as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+    async with (
+        _until_terminated(),
+        open_stdio() as (incoming, outgoing),
+        open_express(server, incoming, outgoing) as others,
+    ):
+        await server.run(others, outgoing, server.create_initialization_options())
 
 
 async def serve_http(

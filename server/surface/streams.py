@@ -12,29 +12,23 @@ import socket
 import stat
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager
-from typing import cast
 
 import anyio
 
-__all__ = ["private_streams"]
+__all__ = ["Answers", "Lines", "private_streams"]
 
 _CHUNK_BYTES = 65_536
 
 
 @contextmanager
-def private_streams() -> Generator[tuple[anyio.AsyncFile[str], anyio.AsyncFile[str] | None]]:
+def private_streams() -> Generator[tuple[Lines, Answers]]:
     """Yield what stdin holds, line by line, and where answers go.
 
-    Meanwhile stdin is empty for everything else, and what anything else prints goes to stderr. None
-    for answers: stdout is neither a pipe nor a socket and is left to the library.
+    Meanwhile stdin is empty for everything else, and what anything else prints goes to stderr.
     """
-    with _private(0, os.devnull) as reading:
-        lines = cast("anyio.AsyncFile[str]", _Lines(reading))  # the library only iterates over it
-        if (write := _writer_of(1)) is None:
-            yield lines, None
-        else:
-            with _private(1, 2) as writing:
-                yield lines, cast("anyio.AsyncFile[str]", _Answers(writing, write))  # it only writes
+    write = _writer_of(1)
+    with _private(0, os.devnull) as reading, _private(1, 2) as writing:
+        yield Lines(reading), Answers(writing, write)
 
 
 @contextmanager
@@ -51,7 +45,7 @@ def _private(standard: int, instead: str | int) -> Generator[int]:
         os.close(other)
 
 
-class _Lines:
+class Lines:
     """Lines of a descriptor, read so that cancellation does not wait for the other side."""
 
     def __init__(self, descriptor: int) -> None:
@@ -71,7 +65,7 @@ class _Lines:
         return os.read(self._descriptor, _CHUNK_BYTES)
 
 
-class _Answers:
+class Answers:
     """Writes text to a pipe or socket that may be full, and that others may share: it stays blocking."""
 
     def __init__(self, descriptor: int, write: Callable[[int, memoryview], int]) -> None:
@@ -85,22 +79,33 @@ class _Answers:
             OSError: the other side is gone.
         """
         left = memoryview(text.encode())
-        while left:
-            try:
+        while left := self.write_now(left):
+            await self.wait()
+
+    def write_now(self, left: memoryview) -> memoryview:
+        """Write what is taken without waiting, and return the rest.
+
+        Raises:
+            OSError: the other side is gone.
+        """
+        try:
+            while left:
                 left = left[self._write(self._descriptor, left) :]
-            except BlockingIOError:
-                await anyio.wait_writable(self._descriptor)
+        except BlockingIOError:
+            pass  # the rest is the answer
+        return left
 
-    async def flush(self) -> None:
-        """Nothing is held back."""
+    async def wait(self) -> None:
+        """Wait until something more may be taken."""
+        await anyio.wait_writable(self._descriptor)
 
 
-def _writer_of(descriptor: int) -> Callable[[int, memoryview], int] | None:
-    """Return what writes to this kind of file without waiting, None where nothing does."""
+def _writer_of(descriptor: int) -> Callable[[int, memoryview], int]:
+    """Return what writes to this kind of file without waiting, as far as it has to be waited for at all."""
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISFIFO(mode):
         return _write_to_pipe
-    return _write_to_socket if stat.S_ISSOCK(mode) and hasattr(socket, "MSG_DONTWAIT") else None
+    return _write_to_socket if stat.S_ISSOCK(mode) and hasattr(socket, "MSG_DONTWAIT") else os.write
 
 
 def _write_to_pipe(descriptor: int, left: memoryview) -> int:

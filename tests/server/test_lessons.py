@@ -7,7 +7,7 @@ import pytest
 from catalog.effects import Effect
 from catalog.testing import Reply, ScriptedServer, ScriptedTool
 from server.bank.errors import UnknownExperience
-from server.bank.upstreams.exploring import Exploration
+from server.bank.upstreams.exploration import Exploration
 from server.exploration.options import ExplorationOptions
 from server.requests import RepairRequest, SolveRequest
 from server.verification import Checks

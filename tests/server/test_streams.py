@@ -23,7 +23,6 @@ async def main():
             print("still here", file=sys.stderr, flush=True)
         async for line in lines:
             await answers.write(line.upper() + "\\n")
-            await answers.flush()
     print("given back", flush=True)
 
 anyio.run(main)

@@ -32,6 +32,8 @@ class Learner:
     task: str
     guide: Guide
     context: Context
+    recalls: bool = True
+    """Whether experience may be used at all; what comes of it is learned either way."""
 
     async def take(self, report: RepairReport, before: Workflow | None) -> None:
         """Count the attempt and learn from it; what the world stopped teaches nothing.
@@ -82,8 +84,10 @@ def _lesson(task: str, report: RepairReport, trace: Trace, before: Workflow | No
     return Lesson(task, trace, before, _parsed(report), faults)
 
 
-def open_lessons(task: str, context: Context) -> Learner:
-    """Return what experience says of a task."""
+def open_lessons(task: str, context: Context, *, recalls: bool = True) -> Learner:
+    """Return what experience says of a task; where a plan from scratch is asked for, nothing is recalled."""
+    if not recalls:
+        return Learner(task, Guide(), context, recalls=False)
     units = context.store.experiences(context.principal).units()
     known = frozenset(tool.id for tool in context.known())
     return Learner(task, guide_for(task, units, known, context.clock()), context)
@@ -91,7 +95,7 @@ def open_lessons(task: str, context: Context) -> Learner:
 
 def hints_of(learner: Learner) -> ExperienceHints | None:
     """Return what experience says to a repair; None for an attempt that goes without."""
-    if learner.guide.units and not learner.guide.guided:
+    if not learner.recalls or (learner.guide.units and not learner.guide.guided):
         return None
     traces = learner.context.store.traces(_TRACES_LOOKED_AT)
     tools = {step.tool for trace in traces for step in trace.steps if step.tool is not None}

@@ -85,7 +85,7 @@ async def solve_task(
     world = World(task, request.inputs, snapshot, effects, context.tool_index(), context.config.labels)
     wanted = wanted_outputs(request.checks)
     with span("plan deterministic", "plan") as current:
-        lessons = open_lessons(task, context)
+        lessons = open_lessons(task, context, recalls=request.route != "dynamic")
         plans = _plans(world, wanted, lessons)
         current.set_attribute("skillbank.plans", len(plans))
     seed = None if planner.backend is not None else _seed_plan(seeds, world, wanted)
@@ -110,7 +110,9 @@ async def solve_task(
     request = replace(request, budget=request.budget.after(anyio.current_time() - started))
     if planner.backend is not None:
         views = seed_views(seeds.seeds, tool_labels(snapshot), planner.backend.context_tokens)
-        advice = _advice(request, seeds, views, family_insights(task, before.nearest, context))
+        is_from_scratch = request.route == "dynamic"
+        insights = () if is_from_scratch else family_insights(task, before.nearest, context)
+        advice = _advice(request, seeds, views, insights)
         advice = replace(advice, lessons=lessons.guide.followed)
         climb = _climb(
             planner.backend, request, evaluator, context, plans, advice, is_planned=tried is not None

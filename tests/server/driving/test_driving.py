@@ -1,0 +1,207 @@
+"""Driving: a model goes step by step; what it did is a workflow, verified, repaired and learned like any."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from server.backends.backend import Request
+from server.backends.errors import BackendUnavailable
+from server.backends.roles import with_backend
+from server.backends.scripted import ScriptedBackend
+from server.bank import Bank
+from server.context.policy import ContextPolicy
+from server.driving.options import DriveOptions
+from server.requests import Budget, SolveRequest
+from server.verification import Checks
+
+pytestmark = pytest.mark.anyio
+TASK = "Multiply 6 by 7, then add 8."
+RIGHT = Checks(("output.total == `50`",))
+
+
+def step(tool: str, **arguments: Any) -> str:
+    return json.dumps({"tool": tool, "arguments": arguments})
+
+
+WELL = (
+    step("multiply", a="$inputs.a", b="$inputs.b"),
+    step("add", a="$r1#/result", b=8),
+    step("finish", total="$r2#/result"),
+)
+
+
+async def driven(desk: Any, *said: Any, backend: Any = None, **changed: Any):
+    model = backend or ScriptedBackend(list(said))
+    bank = Bank(replace(desk.context, models=with_backend(model)))
+    options = {
+        "inputs": {"a": 6, "b": 7},
+        "checks": RIGHT,
+        "budget": Budget(seconds=60, calls=60, candidates=60),
+        "drive": DriveOptions(),
+        **changed,
+    }
+    return await bank.solve(
+        changed.pop("task", TASK), SolveRequest(**{k: v for k, v in options.items() if k != "task"})
+    )
+
+
+async def test_steps_become_a_workflow_that_is_verified_and_learned(open_desk):
+    async with open_desk() as desk:
+        report = await driven(desk, *WELL)
+    assert (report.status, report.outputs) == ("verified", {"total": 50})
+    assert [node["id"] for node in report.workflow["nodes"]] == ["r1", "r2"]
+    assert report.workflow["nodes"][1]["arguments"] == {"a": "$nodes.r1.output#/result", "b": 8}
+    assert (report.drive.ended, report.drive.steps, report.drive.template) == ("finished", 3, "window")
+    assert report.skill is not None
+    assert report.calls == 2  # the workflow is answered from what the steps were answered
+
+
+async def test_a_wrong_step_is_told_with_its_remedy_and_the_next_one_is_right(open_desk):
+    async with open_desk() as desk:
+        report = await driven(
+            desk,
+            step("times", a=6, b=7),
+            step("multiply", a="$inputs.a"),
+            step("multiply", a="$inputs.a", b="$inputs.c"),
+            *WELL,
+        )
+    assert report.status == "verified"
+    told = report.drive.snapshots[3].messages[-1].text
+    assert "there is no tool 'times'; there are" in report.drive.snapshots[1].messages[-1].text
+    assert "b" in report.drive.snapshots[2].messages[-1].text
+    assert "c" in told
+
+
+async def test_what_is_driven_wrong_falls_into_repair(open_desk):
+    async with open_desk() as desk:
+        report = await driven(
+            desk,
+            step("multiply", a="$inputs.a", b="$inputs.b"),
+            step("add", a="$r1#/result", b=7),
+            step("finish", total="$r2#/result"),
+        )
+    assert report.initial_faults
+    assert report.status == "verified"
+    assert report.edits
+
+
+async def test_a_write_happens_once_however_often_the_workflow_is_run(open_desk):
+    async with open_desk() as desk:
+        report = await driven(
+            desk,
+            step("save_note", text="$inputs.text"),
+            step("finish", count="$r1#/count"),
+            task="Save the note 'milk'.",
+            inputs={"text": "milk"},
+            checks=Checks(("output.count == `1`",)),
+            allow=("notes/save_note",),
+        )
+        sent = [call.arguments for call in desk.servers["notes"].log.calls]
+    assert report.status == "verified"
+    assert sent == [{"text": "milk"}]
+
+
+async def test_a_call_that_needs_consent_is_told_as_a_problem(open_desk):
+    async with open_desk() as desk:
+        report = await driven(
+            desk,
+            step("save_note", text="milk"),
+            step("finish", count=1),
+            task="Save the note 'milk'.",
+            checks=Checks(()),
+        )
+    assert report.status == "failed"
+    assert "no call gave 1" in report.drive.snapshots[-1].messages[-1].text or report.drive.ended == "model"
+
+
+@pytest.mark.parametrize(
+    ("said", "options", "ended"),
+    [
+        pytest.param([step("add", a=1, b=1)] * 6, {}, "loop", id="the-same-call"),
+        pytest.param(["what?"] * 6, {}, "unreadable", id="no-steps"),
+        pytest.param([step("add", a=n, b=1) for n in range(9)], {"steps": 4}, "steps", id="too-many-steps"),
+        pytest.param([step("add", a=1, b=1), BackendUnavailable("gone")], {}, "model", id="no-answer"),
+    ],
+)
+async def test_a_drive_ends_with_its_reason(open_desk, said: list[Any], options: dict[str, Any], ended: str):
+    async with open_desk() as desk:
+        report = await driven(
+            desk, *said, drive=DriveOptions(**options), checks=Checks(("output.x == `99`",))
+        )
+    assert report.drive.ended == ended
+
+
+async def test_a_budget_of_tokens_ends_it_before_the_call_that_could_pass_it(open_desk):
+    async with open_desk() as desk:
+        budget = Budget(seconds=60, calls=60, candidates=60, tokens=600)
+        report = await driven(desk, *WELL, budget=budget)
+    assert report.drive.ended == "tokens"
+    assert report.tokens <= 600
+
+
+async def test_without_a_model_it_says_so(open_desk):
+    async with open_desk() as desk:
+        report = await desk.bank.solve(TASK, SolveRequest(drive=DriveOptions()))
+    assert report.status == "failed"
+    assert "the driver needs a model" in report.faults[0].message
+
+
+async def test_a_verified_skill_is_offered_to_the_next_drive(open_desk):
+    async with open_desk() as desk:
+        first = await driven(desk, *WELL, save="scaled_sum")
+        assert first.skill == "scaled_sum"
+        await desk.bank.approve("scaled_sum") if first.skill_state != "active" else None
+        inputs = {"a": 2, "b": 3}
+        report = await driven(
+            desk,
+            step("scaled_sum", **{key: f"$inputs.{key}" for key in inputs}),
+            step("finish", total="$r1#/total"),
+            inputs=inputs,
+            checks=Checks(("output.total == `14`",)),
+        )
+    assert "Tested skills" in report.drive.snapshots[0].messages[0].text
+    assert report.status == "verified"
+    assert report.workflow["nodes"][0]["skill"]["name"] == "scaled_sum"
+
+
+def remembering() -> Callable[[Request], str]:
+    """Return a model that hashes a chain of texts and sees nothing but what it is shown."""
+
+    def say(request: Request) -> str:
+        shown = "\n".join(message.text for message in request.messages)
+        if "gets too long" in shown:
+            return json.dumps({"decisions": [{"id": "r1", "action": "drop"}]})
+        done = shown.count('"tool": "sha256"')
+        source = "$inputs.a" if not done else f"$r{done}#/digest"
+        return step("finish", digest=f"$r{done}#/digest") if done == 6 else step("sha256", text=source)
+
+    return say
+
+
+@pytest.mark.parametrize("template", ["causal", "reasoned", "window", "self"])
+async def test_every_template_carries_a_long_task(open_desk, template: Any):
+    policy = ContextPolicy(template, budget_tokens=1_400, keep=1, clear_at_least=0, trigger=0.3)
+    async with open_desk() as desk:
+        report = await driven(
+            desk,
+            backend=ScriptedBackend(remembering()),
+            task="Hash the text six times over.",
+            inputs={"a": "milk"},
+            checks=Checks(("length(output.digest) == `64`",)),
+            drive=DriveOptions(policy=policy),
+        )
+    assert (report.status, report.drive.ended) == ("verified", "finished")
+    assert len(report.workflow["nodes"]) == 6
+    last = "\n".join(message.text for message in report.drive.snapshots[-1].messages)
+    assert ("cleared" in last) == (template in ("window", "self"))
+
+
+@pytest.mark.parametrize("wrong", [{"steps": 0}, {"repeats": 0}, {"preview": 0}])
+def test_options_that_make_no_sense_are_refused(wrong: dict[str, int]):
+    with pytest.raises(ValueError, match="at least 1"):
+        DriveOptions(**wrong)
