@@ -268,6 +268,16 @@ def _create_jobs(database: Database) -> None:
     )
 
 
+def _add_experiences(database: Database) -> None:
+    """Lessons of earlier runs, each principal's its own."""
+    database.create_table(
+        "experiences",
+        {"principal": str, "id": str, "expires_at": float, "document": str},
+        pk=("principal", "id"),
+        not_null={"expires_at", "document"},
+    )
+
+
 _STEPS: tuple[Callable[[Database], None], ...] = (
     _create_all,
     _create_eras,
@@ -276,6 +286,7 @@ _STEPS: tuple[Callable[[Database], None], ...] = (
     _add_control,
     _add_curation,
     _create_jobs,
+    _add_experiences,
 )
 
 SCHEMA_VERSION = len(_STEPS)

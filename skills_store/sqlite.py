@@ -22,6 +22,7 @@ from skills_store.errors import UnknownSkill, VersionConflict
 from skills_store.lifecycle import Actor, StateChange, check_entry, check_pinned, check_transition
 from skills_store.skill import Skill, SkillState
 from skills_store.sqlite_approvals import SqliteApprovals
+from skills_store.sqlite_experiences import SqliteExperiences
 from skills_store.sqlite_file import SqliteFile, open_sqlite_file
 from skills_store.sqlite_jobs import SqliteJobs
 from skills_store.store import TRACES_KEPT, check_next_version, check_not_called, check_pin, feedback_of
@@ -403,6 +404,9 @@ class SqliteStore:
 
     def approvals(self, principal: str) -> SqliteApprovals:
         return SqliteApprovals(self._file, principal)
+
+    def experiences(self, principal: str) -> SqliteExperiences:
+        return SqliteExperiences(self._file, principal)
 
     def close(self) -> None:
         self._file.close()

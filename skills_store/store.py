@@ -16,6 +16,7 @@ from catalog.tools import Snapshot, Tool, ToolId
 from skills_store.approvals import ApprovalStore, MemoryApprovals
 from skills_store.episodes import EPISODES_KEPT, Audit, StoreSizes, TaskEpisode
 from skills_store.errors import IllegalTransition, SkillInUse, UnknownSkill, VersionConflict
+from skills_store.experience.shelf import ExperienceStore, MemoryExperiences
 from skills_store.jobs import JobStore, MemoryJobs
 from skills_store.lifecycle import Actor, StateChange, check_entry, check_pinned, check_transition
 from skills_store.skill import Skill, SkillState
@@ -287,6 +288,10 @@ class Store(Protocol):
         """Return the remembered approvals of one principal."""
         ...
 
+    def experiences(self, principal: str) -> ExperienceStore:
+        """Return the experience of one principal."""
+        ...
+
     def close(self) -> None:
         """Let go of the store. Closing twice is allowed; anything else then raises RuntimeError."""
         ...
@@ -369,6 +374,7 @@ class MemoryStore:
         self._eras: dict[str, KnownEra] = {}
         self._jobs: defaultdict[str, MemoryJobs] = defaultdict(MemoryJobs)
         self._approvals: defaultdict[str, MemoryApprovals] = defaultdict(MemoryApprovals)
+        self._experiences: defaultdict[str, MemoryExperiences] = defaultdict(MemoryExperiences)
 
     def add_version(self, skill: Skill, *, expected_head: int | None, if_new: bool = False) -> None:
         by = check_entry(skill)
@@ -618,6 +624,10 @@ class MemoryStore:
     def approvals(self, principal: str) -> MemoryApprovals:
         with self._open():
             return self._approvals[principal]
+
+    def experiences(self, principal: str) -> MemoryExperiences:
+        with self._open():
+            return self._experiences[principal]
 
     def close(self) -> None:
         self._closed = True

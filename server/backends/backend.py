@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from catalog.tools import JsonSchema
+from skills_store.experience.spans import ExperienceSpan
 
 __all__ = ["Backend", "Completion", "Constraint", "Message", "Offer", "Request", "Stop", "Usage", "Wire"]
 
@@ -50,6 +51,8 @@ class Request:
     """Of each alternative; hosted models get room for thought on top, see `server.backends.thinking`."""
     deadline_seconds: float = 60.0
     """Bound of everything, retries included."""
+    experience: tuple[ExperienceSpan, ...] = ()
+    """Where lessons stand in the messages, so that an export can take them out; no wire sends it."""
 
     def __post_init__(self) -> None:
         if not self.messages or self.n < 1 or self.max_output_tokens < 1 or self.deadline_seconds <= 0:

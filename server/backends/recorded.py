@@ -33,13 +33,13 @@ class _Entry(BaseModel):
 
 
 def request_digest(request: Request) -> str:
-    """Return the identity of what is asked; the time there is for it is no part of it."""
+    """Return the identity of what is asked; neither the time for it nor places of lessons count."""
     return digest(_asked(request))
 
 
 def _asked(request: Request) -> dict[str, JsonValue]:
     fields = dataclasses.asdict(request)
-    del fields["deadline_seconds"]
+    del fields["deadline_seconds"], fields["experience"]
     return json.loads(json.dumps(fields))
 
 

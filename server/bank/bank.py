@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from server.bank.episode.repairing import Repaired
     from server.bank.exchange.training import TrainingRequest
     from server.bank.upstreams.exploration import Exploration
+    from server.experience_report import DroppedReport, ExperienceReport, UnitReport
     from server.exploration.profile import Profile
     from server.exploration.report import ExplorationPlan, ExplorationReport
     from server.training.export import Exported
@@ -235,6 +236,24 @@ class Bank:
         from server.bank.upstreams.exploring import explore_server
 
         return await explore_server(exploration, self.context.serving(None, progress))
+
+    async def list_experience(self) -> ExperienceReport:
+        """Return what was learned from earlier runs, the most used first."""
+        from server.bank.review.experience import list_experience
+
+        return list_experience(self.context)
+
+    async def show_experience(self, unit: str) -> UnitReport:
+        """Return one lesson. Raises UnknownExperience."""
+        from server.bank.review.experience import show_experience
+
+        return show_experience(unit, self.context)
+
+    async def drop_experience(self, units: Sequence[str]) -> DroppedReport:
+        """Forget lessons, all of them where none is named. Raises UnknownExperience."""
+        from server.bank.review.experience import drop_experience
+
+        return drop_experience(units, self.context)
 
     @property
     def jobs(self) -> JobStore:

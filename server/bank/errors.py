@@ -4,12 +4,13 @@ BankError
 ├── SkillNotCallable   the skill is there and not in a state to be called
 ├── NotDecided         a person's word on a skill changed nothing
 ├── NotSaved           a skill cannot be kept under the name that was asked for
-└── UnknownTrace       no run with this id is kept
+├── UnknownTrace       no run with this id is kept
+└── UnknownExperience  no lesson with this id is kept
 """
 
 from __future__ import annotations
 
-__all__ = ["BankError", "NotDecided", "NotSaved", "SkillNotCallable", "UnknownTrace"]
+__all__ = ["BankError", "NotDecided", "NotSaved", "SkillNotCallable", "UnknownExperience", "UnknownTrace"]
 
 
 class BankError(Exception):
@@ -30,3 +31,7 @@ class NotSaved(BankError):  # noqa: N818
 
 class UnknownTrace(BankError, LookupError):  # noqa: N818
     """No run with this id is kept."""
+
+
+class UnknownExperience(BankError, LookupError):  # noqa: N818
+    """No lesson with this id is kept."""

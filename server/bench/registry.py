@@ -83,6 +83,12 @@ _ALL = (
         frozenset({"tasks", "config", "model", "tape", "keep", "mcp_bench"}),
     ),
     Benchmark(
+        "explore",
+        "server.bench.explore_bench",
+        "explores real servers, three of which were set aside while it was built and are fetched likewise,"
+        " and solves held-out tasks before and after",
+    ),
+    Benchmark(
         "drive",
         "server.bench.drive_bench",
         "drives long tasks step by step under each context template, by a scripted policy, and by a model"

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from server.bank.exchange.training import TrainingRequest
     from server.bank.upstreams.exploration import Exploration
     from server.execution.consent import Consent
+    from server.experience_report import DroppedReport, ExperienceReport, UnitReport
     from server.exploration.profile import Profile
     from server.exploration.report import ExplorationPlan, ExplorationReport
     from server.requests import RepairRequest, SaveCodeRequest, SaveRequest, SolveRequest
@@ -182,6 +183,18 @@ class BankPort(Protocol):
 
     async def import_file(self, path: Path) -> ImportReport:
         """Take in a bundle or package of others, as `shadow`. Raises NotImportable."""
+        ...
+
+    async def list_experience(self) -> ExperienceReport:
+        """Return what was learned from earlier runs, the most used first."""
+        ...
+
+    async def show_experience(self, unit: str) -> UnitReport:
+        """Return one lesson. Raises UnknownExperience."""
+        ...
+
+    async def drop_experience(self, units: Sequence[str]) -> DroppedReport:
+        """Forget lessons, all of them where none is named. Raises UnknownExperience."""
         ...
 
     async def recordings(self, limit: int = 20) -> RecordingsReport:

@@ -15,11 +15,11 @@ import anyio
 
 from server.backends.backend import Backend
 from server.evolution.candidate import Evaluation, Made, Record, fittest
-from server.evolution.evaluate import Evaluator
+from server.evolution.evaluate import Evaluator, Hints
 from server.evolution.journal import Journal, NoJournal
 from server.evolution.offspring import Child, Offspring
 from server.evolution.options import SearchOptions
-from server.evolution.proposer import Hints, Offer
+from server.evolution.proposer import Offer
 from server.evolution.rungs import Rung, proposers_of, rungs_of
 from server.evolution.strategy import Order, Strategy
 from server.evolution.tidy import tidied
@@ -303,7 +303,7 @@ async def search(
         width: candidates evaluated at once.
         options: strategy, seed, constants and what is switched off; None: all at their defaults.
         editor: a model that proposes edits; None: none does.
-        hints: what experience suggests; None: nothing.
+        hints: what experience suggests; None: what the evaluator has of it.
         journal: keeps every candidate, and knows what an earlier search has done already; None: nowhere.
 
     Raises:
@@ -316,7 +316,9 @@ async def search(
         budget=budget,
         rungs=rungs_of(base, evaluator, chosen, kept, has_editor=editor is not None),
         offspring=Offspring(
-            evaluator, proposers_of(evaluator, chosen, budget, editor, hints), chosen.switches
+            evaluator,
+            proposers_of(evaluator, chosen, budget, editor, hints or evaluator.hints),
+            chosen.switches,
         ),
         listener=listener,
         journal=kept,

@@ -7,7 +7,7 @@ sound, free nodes, since their outputs are the evidence that mends the rest; wha
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from catalog.result import CallFailure, FailureKind, RanUpstream
 from catalog.tools import ToolId
 from server.evolution.candidate import Candidate, Evaluation, Fitness
 from server.evolution.measuring import fitness_of, rule_score, unmet_of
+from server.evolution.proposal import Proposal
 from server.execution.calls import Answer, Caller, CallRequest
 from server.execution.episode import Episode
 from server.execution.run import Run, RunOptions, execute_workflow
@@ -75,6 +76,18 @@ class _Metered:
             evaluator.in_flight -= 1
 
 
+class Hints(Protocol):
+    """What experience says of a workflow in trouble; filled by the experience store."""
+
+    def edits(self, view: View) -> Sequence[Proposal]:
+        """Return edits that helped where things were like this, the most trusted first; often none."""
+        ...
+
+    def texts(self, view: View) -> Sequence[str]:
+        """Return what a model that edits is told of it, a line each; often nothing."""
+        ...
+
+
 class Judge(Protocol):
     """Scores a candidate that ran to its outputs. Advice: it orders what no check tells apart."""
 
@@ -110,6 +123,8 @@ class Evaluator:
     """What an earlier search found of candidates, by id: they are not evaluated again."""
     judge: Judge | None = None
     """Scores what ran to its outputs; None: nobody does."""
+    hints: Hints | None = None
+    """What experience says of this task's workflows in trouble; None: nothing, or it is left out."""
 
     async def evaluate(self, candidate: Candidate) -> Evaluation:
         """Return what became of a candidate. The first one of a search is the base, run in full.

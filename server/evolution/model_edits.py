@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from server.backends.backend import Message, Request
 from server.backends.errors import BackendError
 from server.evolution.building import edited
-from server.evolution.edit_prompt import EditPrompt, edit_prompt, edit_schema
+from server.evolution.edit_prompt import EditPrompt, Known, edit_prompt, edit_schema
 from server.evolution.edit_reading import EditReading, read_edits
 from server.evolution.evaluate import Evaluator
 from server.evolution.options import SearchOptions
@@ -54,7 +54,9 @@ class ModelProposer:
             budget = min(budget, self.model.context_tokens - self.options.answer_tokens)
         view, redact = asked.view, self.evaluator.options.redact
         try:
-            prompt = await edit_prompt(view, asked.tabu, self.model.count_tokens, budget, redact)
+            told = self.evaluator.hints.texts(view) if self.evaluator.hints is not None else ()
+            known = Known(asked.tabu, told)
+            prompt = await edit_prompt(view, known, self.model.count_tokens, budget, redact)
             request = Request(
                 messages=prompt.messages,
                 schema=edit_schema(view, prompt.tools),

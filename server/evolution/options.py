@@ -29,6 +29,8 @@ class Switches:
     """A stagnant search gets a plan from elsewhere."""
     growth_control: bool = True
     """Intensity follows growth; off: it stays half-way between its bounds."""
+    attribution: bool = False
+    """Credit of steps moves the costs of the ladder's proposals. Off: what it saves is not settled."""
     evidence: bool = True
     """Proposers see faults and answers of tools; off: they see workflow, task and tools alone."""
 

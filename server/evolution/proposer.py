@@ -13,6 +13,7 @@ from random import Random
 from typing import Protocol
 
 from server.evolution.building import build_candidate
+from server.evolution.evaluate import Hints
 from server.evolution.proposal import Proposal
 from server.evolution.propose import propose
 from server.evolution.strategy import Order
@@ -24,7 +25,6 @@ __all__ = [
     "CrossingProposer",
     "FaultProposer",
     "HintProposer",
-    "Hints",
     "Offer",
     "Proposer",
     "Proposers",
@@ -109,14 +109,6 @@ class FaultProposer:
         """Return the ladder's proposals for the parent, the likeliest first."""
         found = propose(asked.view)
         return Offer(found, problems=() if found else ("no fault that an edit answers",))
-
-
-class Hints(Protocol):
-    """What experience says of a workflow in trouble; filled by the experience store."""
-
-    def edits(self, view: View) -> Sequence[Proposal]:
-        """Return edits that helped where things were like this, the most trusted first; often none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from server.backends.backend import Backend
 from server.evolution.best_first import BestFirst
 from server.evolution.candidate import Record
-from server.evolution.evaluate import Evaluator
+from server.evolution.credit import credited
+from server.evolution.evaluate import Evaluator, Hints
 from server.evolution.guidance import ModelReplanner, Replanner
 from server.evolution.journal import Journal
 from server.evolution.model_edits import ModelProposer
@@ -16,7 +17,7 @@ from server.evolution.options import SearchOptions
 from server.evolution.population import Greedy, Population
 from server.evolution.proposal import Proposal
 from server.evolution.propose import propose
-from server.evolution.proposer import CrossingProposer, FaultProposer, HintProposer, Hints, Proposers
+from server.evolution.proposer import CrossingProposer, FaultProposer, HintProposer, Proposers
 from server.evolution.random_edits import RandomProposer
 from server.evolution.retry import RetryOnly
 from server.evolution.strategy import Strategy
@@ -44,7 +45,10 @@ def rungs_of(
 
     def proposes(record: Record) -> Sequence[Proposal]:
         evidence = options.switches.evidence
-        return propose(evaluator.view(record.candidate, record.evaluation, evidence=evidence))
+        view = evaluator.view(record.candidate, record.evaluation, evidence=evidence)
+        told = evaluator.hints.edits(view) if evaluator.hints is not None and evidence else ()
+        found = [*told, *propose(view)]
+        return credited(found, record, ladder.records) if options.switches.attribution else found
 
     bred: list[Rung] = []
     match options.strategy:
@@ -62,7 +66,8 @@ def rungs_of(
         return bred
     share = options.ladder_share if bred else 1.0
     limit = journal.ended("ladder") if bred else None
-    return [Rung(BestFirst(base, proposes, options), share, limit), *bred]
+    ladder = BestFirst(base, proposes, options)
+    return [Rung(ladder, share, limit), *bred]
 
 
 def proposers_of(

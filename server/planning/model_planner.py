@@ -22,7 +22,14 @@ from server.planning.catalog_view import WHOLE_CATALOG_TOKENS, CatalogView, view
 from server.planning.conversation import converse
 from server.planning.plan_reading import PlanReading, read_plan
 from server.planning.plan_schema import plan_schema
-from server.planning.prompt import Advice, advice_text, describe_faults, plan_messages, task_text
+from server.planning.prompt import (
+    Advice,
+    advice_text,
+    describe_faults,
+    lesson_spans,
+    plan_messages,
+    task_text,
+)
 from server.planning.spoken_tools import Vocabulary
 from server.planning.two_stage import StageSettings, plan_in_two_stages
 from server.planning.view import View, World
@@ -170,6 +177,7 @@ class ModelPlanner:
         schema = plan_schema(view.by_label, self.wanted, has_inputs=bool(self.world.inputs))
         return Request(
             messages=plan_messages(view, said, advice=self.advice, can_map=self._can_map),
+            experience=lesson_spans(self.advice, 1),
             schema=None if self.way == "free" else schema,
             schema_name="plan",
             temperature=temperature,

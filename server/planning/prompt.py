@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
@@ -18,6 +18,8 @@ from catalog.plain_text import plain_text
 from catalog.tools import ToolId
 from server.backends.backend import Message
 from server.planning.catalog_view import CatalogView
+from skills_store.experience.spans import ExperienceSpan
+from skills_store.experience.unit import ExperienceUnit
 from skills_store.workflow.faults import (
     DanglingReference,
     Fault,
@@ -26,7 +28,15 @@ from skills_store.workflow.faults import (
     UnknownTool,
 )
 
-__all__ = ["Advice", "advice_text", "describe_faults", "plan_messages", "rules_message", "task_text"]
+__all__ = [
+    "Advice",
+    "advice_text",
+    "describe_faults",
+    "lesson_spans",
+    "plan_messages",
+    "rules_message",
+    "task_text",
+]
 
 _RULES = """\
 You plan tool calls. Answer with one JSON object and nothing else:
@@ -54,6 +64,7 @@ Outputs: days
 {"tool":"reading_days","id":"n4","arguments":{"pages":"$n3.pages","per_day":40}}],\
 "outputs":{"days":"$n4.days"}}"""
 
+_LESSONS = "Lessons of earlier tasks:\n"
 _LONGEST_VALUE = 160
 _MOST_FAULTS = 6
 _LONGEST_FAULT = 400
@@ -72,6 +83,8 @@ class Advice:
     """Each a compact view of a skill that is like the task."""
     tools: Sequence[ToolId] = ()
     """Tools that the skills call, which a model has to be shown."""
+    lessons: Sequence[ExperienceUnit] = ()
+    """What earlier runs taught; they stand first, and `lesson_spans` says where."""
 
 
 def rules_message(view: CatalogView, *, can_map: bool = False) -> Message:
@@ -144,11 +157,27 @@ def _unless_said(fault: Fault, lead: str, names: Sequence[str]) -> str:
 def advice_text(advice: Advice) -> str:
     """Return what is known besides the task as it stands before it, empty when nothing is."""
     parts: list[str] = []
+    if advice.lessons:
+        parts.append(_LESSONS + _listed([unit.text for unit in advice.lessons], _LONGEST_ADVICE))
     if advice.experiences:
         parts.append("What was learned before:\n" + _listed(advice.experiences, _LONGEST_ADVICE))
     if advice.skills:
         parts.append("Plans that worked for like requests:\n" + _listed(advice.skills, _LONGEST_SKILL))
     return "".join(f"{part}\n\n" for part in parts)
+
+
+def lesson_spans(advice: Advice, message: int) -> tuple[ExperienceSpan, ...]:
+    """Return where the lessons stand in a message that begins with `advice_text`, their lead included."""
+    if not advice.lessons:
+        return ()
+    spans = [ExperienceSpan(message, 0, len(_LESSONS), "")]
+    for unit in advice.lessons:
+        start = spans[-1].end
+        spans.append(
+            ExperienceSpan(message, start, start + len(_listed([unit.text], _LONGEST_ADVICE)) + 1, unit.id)
+        )
+    last = spans.pop()
+    return (*spans, replace(last, end=last.end + 1))
 
 
 def _listed(texts: Sequence[str], longest: int) -> str:

@@ -16,7 +16,7 @@ from server.backends.backend import Request
 from server.backends.errors import BackendUnavailable
 from server.backends.scripted import ScriptedBackend
 from server.evolution.building import base_candidate, edited
-from server.evolution.edit_prompt import edit_prompt, edit_schema
+from server.evolution.edit_prompt import Known, edit_prompt, edit_schema
 from server.evolution.edit_reading import read_edits
 from server.evolution.options import SearchOptions, Switches
 from server.planning.view import View
@@ -198,7 +198,7 @@ async def counted(text: str) -> int:
 
 class TestPrompt:
     async def told(self, view: View, budget: int = 3000, tabu: tuple[str, ...] = ()) -> str:
-        prompt = await edit_prompt(view, tabu, counted, budget, lambda value: value)
+        prompt = await edit_prompt(view, Known(tabu), counted, budget, lambda value: value)
         return "\n".join(message.text for message in prompt.messages)
 
     async def test_it_shows_arguments_schemas_faults_answers_and_what_was_tried(self):
@@ -244,7 +244,7 @@ class TestPrompt:
         assert '"conv"' in short, "who reads the faulty node is shown"
 
     async def test_the_schema_knows_the_nodes_and_the_tools(self):
-        prompt = await edit_prompt(seen(), (), counted, 3000, lambda value: value)
+        prompt = await edit_prompt(seen(), Known(), counted, 3000, lambda value: value)
         schema: Any = edit_schema(seen(), prompt.tools)
         options = schema["properties"]["edits"]["items"]["anyOf"]
         assert [o["properties"]["op"]["const"] for o in options[:3]] == [
@@ -261,7 +261,7 @@ class TestPrompt:
             return json.loads(json.dumps(value).replace("Oslo", "[secret]"))
 
         planned = weather_plan(now={"city": "Oslo"})
-        prompt = await edit_prompt(seen(planned), ("now: city = Oslo",), counted, 3000, redact)
+        prompt = await edit_prompt(seen(planned), Known(("now: city = Oslo",)), counted, 3000, redact)
         assert "Oslo" not in prompt.messages[1].text
 
 

@@ -14,6 +14,7 @@ from server.backends.backend import Backend
 from server.backends.errors import BackendError
 from server.bank.context import Context, allowing
 from server.bank.episode.candidate_judge import CandidateJudge, candidate_judge
+from server.bank.episode.lessons import hints_of, open_lessons
 from server.bank.episode.search_records import open_record
 from server.bank.patience import for_search
 from server.bank.running import input_faults, servers_of, signatures_of, static_faults, unreachable_faults
@@ -88,8 +89,14 @@ async def repair_document(document: object, request: RepairRequest, context: Con
     )
     episode = context.episode(snapshot, effects)
     episode.set_plan(workflow, context.skill_workflow)
+    lessons = open_lessons(request.task or "", context)
     evaluator = Evaluator(
-        world, request.checks, episode, context.options(request.task), signatures_of(workflow, context)
+        world,
+        request.checks,
+        episode,
+        context.options(request.task),
+        signatures_of(workflow, context),
+        hints=hints_of(lessons),
     )
     editor = await editor_of(context, request)
     if request.judge:
@@ -99,6 +106,7 @@ async def repair_document(document: object, request: RepairRequest, context: Con
         repaired = await search_from(
             workflow, evaluator, request.budget.after(connecting), context, wanted=wanted
         )
+    await lessons.take(repaired.report, workflow)
     told: dict[str, object] = {"seconds": repaired.report.seconds + connecting}
     if isinstance(judge := evaluator.judge, CandidateJudge):
         told["tokens"] = repaired.report.tokens + judge.model.usage.total

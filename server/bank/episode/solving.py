@@ -18,6 +18,7 @@ from server.bank.context import Context, allowing
 from server.bank.curation.observing import throw
 from server.bank.episode.escalating import Climb, report_of
 from server.bank.episode.insights import family_insights
+from server.bank.episode.lessons import Learner, hints_of, open_lessons
 from server.bank.episode.plan_search import first_right
 from server.bank.episode.repairing import Repaired, checked_only, spent_at_once
 from server.bank.episode.routing import NotRun, count_use, no_route
@@ -25,6 +26,7 @@ from server.bank.episode.seeding import Before, Seeds
 from server.bank.patience import for_search
 from server.bank.running import static_faults
 from server.evolution.evaluate import Evaluator
+from server.navigating.recalling import preferring
 from server.planning.catalog_view import tool_labels
 from server.planning.conversation import MeteredBackend
 from server.planning.deterministic import plan_deterministically
@@ -41,6 +43,10 @@ from skills_store.workflow.hashing import content_hash
 from skills_store.workflow.model import Workflow
 
 __all__ = ["solve_task"]
+
+_PLANS = 8
+_MORE_PLANS = 32
+"""Plans among which experience chooses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,8 @@ async def solve_task(
     world = World(task, request.inputs, snapshot, effects, context.tool_index(), context.config.labels)
     wanted = wanted_outputs(request.checks)
     with span("plan deterministic", "plan") as current:
-        plans = plan_deterministically(world, wanted)
+        lessons = open_lessons(task, context, recalls=request.route != "dynamic")
+        plans = _plans(world, wanted, lessons)
         current.set_attribute("skillbank.plans", len(plans))
     seed = None if planner.backend is not None else _seed_plan(seeds, world, wanted)
     drawn = before.left_out
@@ -99,13 +106,14 @@ async def solve_task(
         return Repaired(checked.model_copy(update={"route": way.route}))
     episode = context.episode(snapshot, effects) if tried is None else tried.episode
     options = context.options(task, way.route, way.reasons)
-    evaluator = Evaluator(world, request.checks, episode, options)
+    evaluator = Evaluator(world, request.checks, episode, options, hints=hints_of(lessons))
     request = replace(request, budget=request.budget.after(anyio.current_time() - started))
     if planner.backend is not None:
         views = seed_views(seeds.seeds, tool_labels(snapshot), planner.backend.context_tokens)
         is_from_scratch = request.route == "dynamic"
         insights = () if is_from_scratch else family_insights(task, before.nearest, context)
         advice = _advice(request, seeds, views, insights)
+        advice = replace(advice, lessons=lessons.guide.followed)
         climb = _climb(
             planner.backend, request, evaluator, context, plans, advice, is_planned=tried is not None
         )
@@ -130,7 +138,17 @@ async def solve_task(
     )
     if way.route == "seeded":
         _count_seeds(seeds, seed, report, context)
-    return replace(best, report=report, drawn=drawn)
+    best = replace(best, report=report, drawn=drawn)
+    await lessons.take(report, plans[0] if plans else None)
+    return best
+
+
+def _plans(world: World, wanted: Sequence[str], lessons: Learner) -> list[Workflow]:
+    """Return the plans made without a model, those first that experience speaks for."""
+    followed = lessons.guide.followed
+    if not followed:
+        return plan_deterministically(world, wanted)
+    return preferring(plan_deterministically(world, wanted, limit=_MORE_PLANS), followed)[:_PLANS]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,3 +18,5 @@ class Exploration:
     only: frozenset[str] | None = None
     learn: bool = True
     """Whether skills are made of the tasks."""
+    reserved: int = 0
+    """Held-out instances of each task that learning never sees, the last ones: for whoever measures it."""

@@ -10,6 +10,7 @@ from catalog.errors import ServerUnavailable
 from server.backends.errors import BackendError
 from server.bank.admission.learning import learn
 from server.bank.context import Context
+from server.bank.keeping import keep_lesson
 from server.bank.upstreams.exploration import Exploration
 from server.compilation.compile import VerifiedRun
 from server.curation.replaying import Replayer
@@ -20,8 +21,10 @@ from server.exploration.report import ExplorationPlan, ExplorationReport, Explor
 from server.exploration.scope import ExplorationScope, exploration_scope
 from server.exploration.session import open_session
 from server.exploration.values import KnownValues
+from server.navigating.writing import Lesson
 from server.planning.conversation import MeteredBackend
 from server.progress import Progress
+from skills_store.experience.unit import ExperienceUnit
 from skills_store.trace import Verification
 
 __all__ = ["explore_server", "plan_exploration", "profile_server"]
@@ -113,8 +116,12 @@ async def explore_server(exploration: Exploration, context: Context) -> Explorat
         )
         explored = await explorer.explore()
     solved = explored.solved if exploration.learn else []
-    skills = [skill for one in solved if (skill := await _learned(one, context)) is not None]
-    return _report(exploration, explored, skills, problem, anyio.current_time() - started)
+    skills = [
+        skill for one in solved if (skill := await _learned(one, context, exploration.reserved)) is not None
+    ]
+    lessons = [unit for one in solved for unit in await _lessons(one, context)]
+    report = _report(exploration, explored, skills, problem, anyio.current_time() - started)
+    return report.model_copy(update={"lessons": len({unit.id for unit in lessons})})
 
 
 async def _explorer_model(context: Context) -> tuple[MeteredBackend | None, str | None]:
@@ -137,13 +144,14 @@ def _replayer(scope: ExplorationScope, context: Context) -> Replayer:
     )
 
 
-async def _learned(solved: Solved, context: Context) -> ExploredSkill | None:
+async def _learned(solved: Solved, context: Context, reserved: int) -> ExploredSkill | None:
     """Return the skill that the runs of a task make, where they make one: each run is one proof."""
     task = solved.task
     if task.check != "assertions":
         return None
     instances = [(task.task, task.inputs, task.assertions)]
     instances += [(held.task, held.inputs, held.assertions) for held in task.held_out]
+    instances = instances[: max(1, len(instances) - reserved)]
     skill = None
     reason = ""
     for (words, inputs, assertions), run in zip(instances, solved.runs, strict=False):
@@ -170,6 +178,15 @@ async def _learned(solved: Solved, context: Context) -> ExploredSkill | None:
     if skill is None:
         return None
     return ExploredSkill(name=skill.name, state=skill.state, reason=reason, task=task.id)
+
+
+async def _lessons(solved: Solved, context: Context) -> list[ExperienceUnit]:
+    """Keep what the task's proving run teaches; a task that only a judge can tell teaches nothing."""
+    task = solved.task
+    if task.check != "assertions":
+        return []
+    trace = solved.runs[0].trace.model_copy(update={"task": task.task, "status": "verified", "faults": ()})
+    return await keep_lesson(Lesson(task.task, trace), context)
 
 
 def _report(

@@ -1,0 +1,49 @@
+"""Keeping what a run teaches: each lesson once, in a model's words where there is one, the dead ones gone."""
+
+from __future__ import annotations
+
+from server.backends.errors import BackendError
+from server.bank.context import Context
+from server.navigating.wording import say_better
+from server.navigating.writing import Lesson, units_of
+from server.planning.conversation import MeteredBackend, converse
+from server.progress import Progress
+from skills_store.experience.merging import merged, near_unit
+from skills_store.experience.unit import ExperienceUnit
+from skills_store.trace import Trace
+
+__all__ = ["keep_lesson"]
+
+_TOKENS = 2_000
+"""Of a model, for wording one lesson."""
+
+
+async def keep_lesson(lesson: Lesson, context: Context) -> list[ExperienceUnit]:
+    """Keep what a run teaches, each lesson once: what says the same as a kept one is its evidence."""
+    now, shelf = context.clock(), context.store.experiences(context.principal)
+    kept = shelf.units()
+    for unit in kept:
+        if not unit.is_alive(now):
+            shelf.drop(unit.id)
+    learned: list[ExperienceUnit] = []
+    for unit in units_of(lesson, now):
+        near = near_unit(unit, [other for other in kept if other.is_alive(now)])
+        learned.append(await _worded(unit, lesson.trace, context) if near is None else merged(near, unit))
+        shelf.put(learned[-1])
+    return learned
+
+
+async def _worded(unit: ExperienceUnit, trace: Trace, context: Context) -> ExperienceUnit:
+    """Return a new lesson in a model's words, where one is there and what it says is sound."""
+    if context.models.spec("explorer").kind == "none":
+        return unit
+    try:
+        backend = await context.models.backend("explorer")
+        return (
+            unit
+            if backend is None
+            else await converse(MeteredBackend(backend, _TOKENS), say_better(unit, trace))
+        )
+    except BackendError as error:
+        context.progress(Progress("learn", f"a lesson stays as the template words it: {error}"))
+        return unit

@@ -1,0 +1,108 @@
+"""What the explore benchmark found, server by server, and its table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["ExploreBenchReport", "ServerExplored", "render_explore_report"]
+
+
+class ServerExplored(BaseModel):
+    """One server. `problem` says why nothing of it was measured."""
+
+    model_config = ConfigDict(frozen=True)
+
+    server: str
+    set_aside: bool = False
+    """Whether its defects were written down before exploration was built, and not looked at since."""
+    tools: int = 0
+    called: int = 0
+    pairs: int = 0
+    joined: int = 0
+    calls: int = 0
+    drafts: int = 0
+    kept: int = 0
+    resolved: int = 0
+    """Kept tasks whose reference passed its check again in another fresh process."""
+    warts: int = 0
+    found: int = 0
+    missed: tuple[str, ...] = ()
+    skills: int = 0
+    lessons: int = 0
+    held_out: int = 0
+    before: int = 0
+    """Held-out instances solved by a bank that has seen nothing."""
+    after: int = 0
+    """The same by a bank that explored and learned from the other instances."""
+    direct: int = 0
+    """Of these, by a skill and without a plan."""
+    labelled: int = 0
+    """Steps that both ablation and execution label."""
+    agreed: int = 0
+    seconds: float = 0.0
+    problem: str | None = None
+
+
+class ExploreBenchReport(BaseModel):
+    """Answer of `bench explore`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    bench: Literal["explore"] = "explore"
+    quick: bool
+    budget_calls: int
+    """Per server."""
+    seed: int
+    planner: str = "deterministic"
+    versions: dict[str, str] = Field(default_factory=dict[str, str])
+    servers: tuple[ServerExplored, ...]
+    seconds: float = 0.0
+
+    def total(self, of: Callable[[ServerExplored], int]) -> int:
+        """Return the sum over all servers that were measured."""
+        return sum(of(server) for server in self.servers)
+
+
+def render_explore_report(report: ExploreBenchReport) -> str:
+    """Return the table of the report as Markdown."""
+    size = "Quick size. " if report.quick else ""
+    head = (
+        f"{size}{len(report.servers)} real servers, at most {report.budget_calls} calls each, seed"
+        f" {report.seed}, planner: {report.planner}. Held-out instances are never learned from. Servers set"
+        " aside are marked *.\n\n"
+        "| server | tools called | pairs joined | calls | drafts | kept | solve again | defects found |"
+        " skills | lessons | before | after | direct | labels agree | seconds |\n"
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n"
+    )
+    rows = "".join(_row(server) for server in report.servers)
+    told = "".join(f"- {s.server}: not measured: {s.problem}\n" for s in report.servers if s.problem)
+    missed = "".join(f"- {s.server}: missed {', '.join(s.missed)}\n" for s in report.servers if s.missed)
+    return f"{head}{rows}{_sum(report)}\n{told}{missed}"
+
+
+def _row(one: ServerExplored) -> str:
+    mark = "*" if one.set_aside else ""
+    warts = f"{one.found}/{one.warts}" if one.set_aside else "–"
+    return (
+        f"| {one.server}{mark} | {one.called}/{one.tools} | {one.joined}/{one.pairs} | {one.calls}"
+        f" | {one.drafts} | {one.kept} | {one.resolved}/{one.kept} | {warts} | {one.skills} | {one.lessons}"
+        f" | {one.before}/{one.held_out} | {one.after}/{one.held_out} | {one.direct}"
+        f" | {one.agreed}/{one.labelled} | {one.seconds:.0f} |\n"
+    )
+
+
+def _sum(report: ExploreBenchReport) -> str:
+    total = report.total
+    return (
+        f"| all | {total(lambda s: s.called)}/{total(lambda s: s.tools)}"
+        f" | {total(lambda s: s.joined)}/{total(lambda s: s.pairs)} | {total(lambda s: s.calls)}"
+        f" | {total(lambda s: s.drafts)} | {total(lambda s: s.kept)}"
+        f" | {total(lambda s: s.resolved)}/{total(lambda s: s.kept)}"
+        f" | {total(lambda s: s.found)}/{total(lambda s: s.warts)} | {total(lambda s: s.skills)}"
+        f" | {total(lambda s: s.lessons)} | {total(lambda s: s.before)}/{total(lambda s: s.held_out)}"
+        f" | {total(lambda s: s.after)}/{total(lambda s: s.held_out)} | {total(lambda s: s.direct)}"
+        f" | {total(lambda s: s.agreed)}/{total(lambda s: s.labelled)} | {report.seconds:.0f} |\n"
+    )
