@@ -107,7 +107,7 @@ class Provenance(_Record):
     plannings: tuple[Planning, ...] = ()
     """Of those runs it was made from that were planned from scratch."""
     worded_by: str | None = None
-    """Model that wrote into its description and guidance, perhaps its name; None: all is rendered."""
+    """Model that wrote into its title, description and guidance; None: all of them are rendered."""
 
 
 class Guidance(_Record):

@@ -18,7 +18,6 @@ from catalog.plain_text import plain_text
 from catalog.tools import JsonSchema
 from server.backends.backend import Message, Request
 from server.compilation.places import literal_places
-from server.compilation.prose import skill_name
 from server.planning.answer_json import NotJson, read_json
 from server.planning.literals import mentions
 from skills_store.skill import Guidance, Signature
@@ -30,6 +29,7 @@ __all__ = ["Facts", "Words", "WordsRefused", "facts_of", "read_words", "words_re
 _LONGEST_TASK = 1_000
 _MOST_STEPS = 20
 _LONGEST_VALUE = 60
+_LONGEST_TITLE = 60
 _LONGEST_SUMMARY = 200
 _LONGEST_LINE = 160
 _MOST_LINES = 3
@@ -43,13 +43,13 @@ _LINES: JsonSchema = {"type": "array", "items": _STRING, "maxItems": _MOST_LINES
 _SCHEMA: JsonSchema = {
     "type": "object",
     "properties": {
-        "name": _STRING,
+        "title": _STRING,
         "summary": _STRING,
         "when_to_use": _STRING,
         "when_not": _LINES,
         "pitfalls": _LINES,
     },
-    "required": ["name", "summary", "when_to_use", "when_not", "pitfalls"],
+    "required": ["title", "summary", "when_to_use", "when_not", "pitfalls"],
     "additionalProperties": False,
 }
 _SYSTEM = f"""\
@@ -57,7 +57,7 @@ You write the words beside a tool, for a small language model that must decide w
 You are shown the task it was made for, its inputs and the calls it makes. Say only what follows from
 these. The values of the task are those of one case: the tool is for all of its kind.
 Answer with one JSON object:
-  name: two to five words in snake_case
+  title: two to five words that name what it does
   summary: one sentence, at most {_LONGEST_SUMMARY} characters: what it does, beginning with a verb
   when_to_use: one sentence: which tasks it is for
   when_not: up to {_MOST_LINES} sentences, [] where nothing follows: which near tasks it is not for
@@ -94,7 +94,7 @@ class Facts:
 class Words:
     """What a model said of a skill, cleaned and bounded; an empty part was not usable."""
 
-    name: str = ""
+    title: str = ""
     summary: str = ""
     when_to_use: str = ""
     when_not: tuple[str, ...] = ()
@@ -195,7 +195,7 @@ def read_words(answer: str, facts: Facts) -> Words:
         raise WordsRefused("the answer is no JSON object")
     known = frozenset(_FIGURE.findall(facts.told()))
     words = Words(
-        name=_name(said.get("name"), known),
+        title=_line(said.get("title"), known, _LONGEST_TITLE),
         summary=_line(said.get("summary"), known, _LONGEST_SUMMARY),
         when_to_use=_line(said.get("when_to_use"), known, _LONGEST_LINE),
         when_not=_lines(said.get("when_not"), known),
@@ -204,17 +204,6 @@ def read_words(answer: str, facts: Facts) -> Words:
     if words == Words():
         raise WordsRefused("nothing in the answer is plain text within its bounds")
     return words
-
-
-def _name(said: JsonValue, known: frozenset[str]) -> str:
-    """Return a legal name of at least two words, which says what it is without a value of one case."""
-    if not isinstance(said, str):
-        return ""
-    try:
-        name = skill_name(plain_text(said, _LONGEST_VALUE))
-    except ValueError:  # nothing legal is left of it: the rendered name stays
-        return ""
-    return name if "_" in name and set(_FIGURE.findall(name)) <= known else ""
 
 
 def _line(said: JsonValue, known: frozenset[str], longest: int) -> str:

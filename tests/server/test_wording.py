@@ -15,8 +15,9 @@ from server.backends.errors import BackendUnavailable
 from server.backends.roles import with_backend
 from server.backends.scripted import ScriptedBackend
 from server.bank import Bank
+from server.bank.admission.wording import word_skill
 from server.compilation.wording import WordsRefused, facts_of, read_words
-from server.requests import RepairRequest, SaveRequest, SolveRequest
+from server.requests import Budget, RepairRequest, SaveRequest, SolveRequest
 from server.verification import Checks
 from skills_store.skill import Signature
 from skills_store.workflow.model import Workflow
@@ -24,7 +25,7 @@ from skills_store.workflow.model import Workflow
 pytestmark = pytest.mark.anyio
 
 WORDS: dict[str, Any] = {
-    "name": "sha256_of_text",
+    "title": "SHA256 of a text",
     "summary": "Computes the SHA256 digest of a text",
     "when_to_use": "For tasks that ask for the SHA256 digest of a given text.",
     "when_not": ["Not for files."],
@@ -60,7 +61,7 @@ async def save(bank, document, name="adds"):
 class TestASavedSkill:
     async def test_is_worded_by_the_editor_and_says_so(self, open_desk, adding):
         said = {
-            "name": "other_name",
+            "title": "Addition",
             "summary": "Adds two numbers",
             "when_to_use": "For tasks that add.",
             "when_not": [],
@@ -92,7 +93,7 @@ class TestASavedSkill:
         [
             (BackendUnavailable("scripted:words: away"), "away"),
             ("I would call it a sum.", "no JSON object"),
-            ('{"summary": "<b>Adds</b>", "name": 3}', "nothing in the answer is plain text"),
+            ('{"summary": "<b>Adds</b>", "title": 3}', "nothing in the answer is plain text"),
         ],
         ids=["away", "prose", "unusable"],
     )
@@ -144,21 +145,36 @@ class TestASavedSkill:
         assert backend.requests == []
 
 
-class TestAName:
-    async def test_made_of_the_task_gives_way_to_a_better_one(self, open_desk):
+class TestALearnedSkill:
+    async def test_is_worded_when_it_becomes_active_and_titled_since_nobody_named_it(self, open_desk):
         async with open_desk() as desk:
-            bank, _ = with_words(desk, json.dumps(WORDS))
-            report = await bank.solve(TASK, SolveRequest(checks=DIGEST))
-            skill = await bank.show_skill("sha256_of_text")
-        assert report.skill == "sha256_of_text"
-        assert (skill.workflow.name, skill.title) == ("sha256_of_text", "Sha256 of text")
+            bank, backend = with_words(desk, json.dumps(WORDS))
+            first = await bank.solve(TASK, SolveRequest(checks=DIGEST))
+            asked_first = len(backend.requests)
+            skill = desk.store.head(first.skill)
+            active = skill.model_copy(update={"state": "active"})
+            worded = await word_skill(active, bank.context)
+        assert (first.skill_state, asked_first, skill.provenance.worded_by) == ("proposed", 0, None)
+        assert (worded.skill.name, worded.skill.title) == (skill.name, "SHA256 of a text")
+        assert worded.tokens > 0
 
-    async def test_that_is_taken_does_not(self, open_desk, adding):
+    @pytest.mark.parametrize(("tokens", "why"), [(0, ""), (50, "the budget of tokens")])
+    async def test_costs_no_more_than_the_budget(self, open_desk, tokens, why):
+        asked = SolveRequest(checks=DIGEST, save="digest", route="dynamic", budget=Budget(tokens=tokens))
         async with open_desk() as desk:
-            await save(desk.bank, adding, "sha256_of_text")
-            bank, _ = with_words(desk, json.dumps(WORDS))
-            report = await bank.solve(TASK, SolveRequest(checks=DIGEST))
-        assert report.skill not in (None, "sha256_of_text")
+            bank, backend = with_words(desk, json.dumps(WORDS))
+            report = await bank.solve(TASK, asked)
+        assert (report.skill_state, report.tokens, backend.requests) == ("active", 0, [])
+        assert why in report.skill_reason
+
+    async def test_counts_what_its_words_cost(self, open_desk):
+        asked = SolveRequest(checks=DIGEST, save="digest", route="dynamic")
+        async with open_desk() as desk:
+            bank, backend = with_words(desk, json.dumps(WORDS))
+            report = await bank.solve(TASK, asked)
+            skill = await bank.show_skill("digest")
+        assert (skill.provenance.worded_by, len(backend.requests)) == ("scripted:words", 1)
+        assert (skill.title, report.tokens > 0) == ("Digest", True)
 
 
 class TestWhatIsShown:
@@ -181,9 +197,10 @@ class TestWhatIsShown:
             await bank.call_tool(ToolId("world", "lookup"), {"city": "Lima"}, recording="talk")
             await bank.call_tool(ToolId("world", "echo"), {"text": f"{PLANTED} in Lima"}, recording="talk")
             saved = await bank.save(SaveRequest("told", recording="talk", task="Look up 'Lima' and echo it"))
+            kept = desk.store.head("told").model_dump_json()
         assert saved.skill is not None, saved.reason
-        assert saved.skill.state != "shadow", saved.reason
-        assert PLANTED in desk.store.head("told").model_dump_json()
+        assert saved.skill.state == "active", saved.reason
+        assert PLANTED in kept
         (request,) = backend.requests
         shown = " ".join(message.text for message in request.messages).lower()
         assert "world/lookup(city from input city)" in shown
@@ -270,12 +287,6 @@ class TestAnAnswer:
     def test_keeps_three_lines_of_a_kind_each_once(self):
         words = read_words(json.dumps({**WORDS, "pitfalls": ["A.", "A.", "B.", 3, "C.", "D."]}), FACTS)
         assert words.pitfalls == ("A.", "B.", "C.")
-
-    @pytest.mark.parametrize(
-        "name", ["hash", "hash_512", "!!", 4], ids=["one word", "figure", "none", "number"]
-    )
-    def test_loses_a_name_that_says_too_little_or_too_much(self, name):
-        assert read_words(json.dumps({**WORDS, "name": name}), FACTS).name == ""
 
     @pytest.mark.parametrize("answer", ["", "no", "[1]", "{}", '{"summary": "<b>"}'])
     def test_without_words_is_refused(self, answer):

@@ -50,6 +50,8 @@ class Learned:
     skill: Skill | None
     reason: str
     verdict: AdmissionVerdict | None = None
+    tokens: int = 0
+    """Spent on words for it."""
 
 
 def check_name(wished: str) -> None:
@@ -70,6 +72,7 @@ async def learn(
     *,
     name: str | None,
     examples: tuple[Mapping[str, JsonValue], ...] = (),
+    tokens: int | None = None,
 ) -> Learned:
     """Compile a run, judge it and keep it, or count it as another proof of what is kept.
 
@@ -78,6 +81,7 @@ async def learn(
         context: the bank.
         name: name asked for by a person, which is an explicit save; None when nobody asked.
         examples: other inputs known to be valid.
+        tokens: what may be spent on better words for it; None: any number.
     """
     explicit = name is not None
     if not explicit and (silent := _silent(run.workflow, context)):
@@ -101,7 +105,7 @@ async def learn(
         snapshot,
         context,
         has_border=has_border,
-        is_name_made=name is None and run.workflow.name == "plan",
+        tokens=tokens,
     )
     return await _kept_once(lesson)
 
@@ -268,10 +272,10 @@ async def _proves(twin: Skill, lesson: Lesson) -> Learned:
 
 async def _keep(judged: Judged, parent: Skill | None, lesson: Lesson, *, if_new: bool = False) -> Learned:
     """Keep a judged candidate in the best words there are; says it where a model found none."""
-    is_name_free = lesson.is_name_made and parent is None
-    worded = await word_skill(judged.skill, lesson.context, is_name_free=is_name_free)
+    worded = await word_skill(judged.skill, lesson.context, lesson.tokens)
     kept = keep_version(replace(judged, skill=worded.skill), parent, lesson.context, if_new=if_new)
-    return replace(kept, reason=f"{kept.reason}; {worded.problem}") if worded.problem else kept
+    reason = f"{kept.reason}; {worded.problem}" if worded.problem else kept.reason
+    return replace(kept, reason=reason, tokens=worded.tokens)
 
 
 def keep_version(judged: Judged, parent: Skill | None, context: Context, *, if_new: bool = False) -> Learned:
