@@ -154,7 +154,7 @@ class Bank:
         repaired = await repair_document(document, request, context)
         if request.save is None:
             return repaired.report
-        return await _learned(repaired, request.save, context, request.examples)
+        return await _learned(repaired, request.save, context, request.budget.tokens, request.examples)
 
     async def solve(
         self,
@@ -188,7 +188,7 @@ class Bank:
 
             driven = await drive_task(task, request, context)
             driven = await judged(await answered(driven, task, request, context), task, request, context)
-            return await _learned(driven, request.save, context)
+            return await _learned(driven, request.save, context, request.budget.tokens)
         may_run = request.route in (None, "direct") and spent_at_once(request.budget) is None
         started = anyio.current_time()
         direct = await run_directly(task, request, context) if may_run else NotRun()
@@ -211,7 +211,7 @@ class Bank:
             await curate_used(solved.drawn, context)
         solved = await answered(solved, task, request, context)
         solved = await judged(solved, task, request, context)
-        return await _learned(with_planning_cost(solved), request.save, context)
+        return await _learned(with_planning_cost(solved), request.save, context, request.budget.tokens)
 
     def refresh_published(self) -> None:
         """Have the published set fit the configured cap."""
@@ -626,6 +626,7 @@ async def _learned(
     repaired: Repaired,
     save: str | None,
     context: Context,
+    tokens: int,
     examples: tuple[Mapping[str, JsonValue], ...] = (),
 ) -> RepairReport:
     """Return the report with what was learned from the run, or why nothing was."""
@@ -635,7 +636,8 @@ async def _learned(
     if repaired.run is None:
         reason = f"nothing to learn from: the run is {report.status.replace('_', ' ')}"
         return report.model_copy(update={"skill_reason": reason})
-    learned = await learn(repaired.run, context, name=save, examples=examples)
+    left = max(0, tokens - report.tokens)
+    learned = await learn(repaired.run, context, name=save, examples=examples, tokens=left)
     skill = learned.skill
     return report.model_copy(
         update={
@@ -643,5 +645,6 @@ async def _learned(
             "skill_state": skill.state if skill else None,
             "skill_reason": learned.reason,
             "verdict": learned.verdict,
+            "tokens": report.tokens + learned.tokens,
         }
     )
