@@ -124,7 +124,7 @@ def export_training(
 
     if output.exists() and any(output.iterdir()) and not force:
         raise OutputUnusable(f"{output} is there already: --force replaces its files")
-    wanted = tuple(one for one in EXPORT_FORMATS if one in formats) or ExportOptions().formats
+    wanted = tuple(one for one in EXPORT_FORMATS if formats.count(one)) or ExportOptions().formats
     options = ExportOptions(wanted, alpha, test_share, dict(licences))
     request = TrainingRequest(options, records, drives, traces)
     exported = session.with_bank(lambda bank: bank.export_training(request))
