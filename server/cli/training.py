@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from server.training.export import TrainingReport
+    from server.training.export import ExportFormat, TrainingReport
     from server.training.launching import TrainReport
 
 __all__ = ["export_training", "train"]
@@ -124,7 +124,8 @@ def export_training(
 
     if output.exists() and any(output.iterdir()) and not force:
         raise OutputUnusable(f"{output} is there already: --force replaces its files")
-    wanted = tuple(one for one in EXPORT_FORMATS if one in formats) or ExportOptions().formats
+    given: tuple[ExportFormat, ...] = tuple(one for one in EXPORT_FORMATS if formats.count(one))
+    wanted = given or ExportOptions().formats
     options = ExportOptions(wanted, alpha, test_share, dict(licences))
     request = TrainingRequest(options, records, drives, traces)
     exported = session.with_bank(lambda bank: bank.export_training(request))
