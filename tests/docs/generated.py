@@ -38,6 +38,7 @@ from server.cli.app import app
 from server.cli.model_answers import FetchedModel, ListedModels, ServingModel
 from server.demo.report import DemoReport
 from server.execution.options import MAX_FOR_EACH, MAX_SKILL_DEPTH
+from server.experience_report import DroppedReport, ExperienceReport, UnitReport
 from server.exploration.findings import RULES
 from server.exploration.report import ExplorationReport
 from server.models.known import KNOWN_MODELS
@@ -124,6 +125,9 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "skills retire": SkillReport,
     "skills restore": SkillReport,
     "audit": AuditReport,
+    "experience drop": DroppedReport,
+    "experience list": ExperienceReport,
+    "experience show": UnitReport,
     "explore": ExplorationReport,
     "skills save": SavedReport,
     "skills add-code": SavedReport,

@@ -16,6 +16,8 @@ from skills_store.experience.spans import ExperienceSpan, stripped
 from skills_store.experience.unit import ExperienceUnit, unit_id
 from skills_store.sqlite import open_sqlite_store
 
+_TEXT = st.text("a <>\n", max_size=6)
+_LESSON = st.text("a <>\n", min_size=1, max_size=6)
 _NOW = ToolId(server="clock", tool="now")
 
 
@@ -87,8 +89,8 @@ def test_the_same_evidence_twice_makes_nothing_more_certain() -> None:
 
 
 @given(
-    parts=st.lists(st.tuples(st.text(max_size=8), st.text(min_size=1, max_size=8)), min_size=1, max_size=5),
-    tail=st.text(max_size=8),
+    parts=st.lists(st.tuples(_TEXT, _LESSON), min_size=1, max_size=5),
+    tail=_TEXT,
 )
 def test_stripping_gives_back_the_text_as_it_was_without_experience(
     parts: list[tuple[str, str]], tail: str
