@@ -67,6 +67,8 @@ from server.reports import (
 )
 from server.requests import Budget
 from server.surface.builtin_tools import BUILTIN_TOOLS
+from server.training.export import TrainingReport
+from server.training.launching import TrainReport
 from skills_store.lifecycle import STATES, TRANSITIONS
 from skills_store.trace import Status
 from skills_store.workflow.edits import EditParameter, InsertNode, RemoveNode, Reorder, SwapTool
@@ -125,6 +127,8 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "skills retire": SkillReport,
     "skills restore": SkillReport,
     "audit": AuditReport,
+    "export training": TrainingReport,
+    "train": TrainReport,
     "experience drop": DroppedReport,
     "experience list": ExperienceReport,
     "experience show": UnitReport,
