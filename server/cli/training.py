@@ -57,14 +57,14 @@ class _Licence(click.ParamType[tuple[str, str]]):
     "records",
     type=EXISTING,
     multiple=True,
-    help="A search that `repair --record FILE` wrote: all its candidates. May be given several times.",
+    help="A search that repair --record FILE wrote: all its candidates. May be given several times.",
 )
 @click.option(
     "--drive",
     "drives",
     type=EXISTING,
     multiple=True,
-    help="What `solve TASK --driver react --json` printed. May be given several times.",
+    help="What solve TASK --driver react --json printed. May be given several times.",
 )
 @click.option(
     "--traces",
