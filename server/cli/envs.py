@@ -130,7 +130,7 @@ def serve_envs(
     """
     from server.environments.definitions import Definition, built_in, of_task_file
     from server.environments.errors import EnvironmentFailure
-    from server.environments.instances import Limits
+    from server.environments.limits import Limits
     from server.environments.serving import serve_environments
     from server.surface import AddressUnusable
 

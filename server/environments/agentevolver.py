@@ -18,8 +18,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from server.environments.errors import BadRequest, EnvironmentFailure
-from server.environments.instances import Instance, Instances, Played
-from server.environments.messages import error_body, field_of, read_body
+from server.environments.instance import Instance, Played
+from server.environments.instances import Instances
+from server.environments.messages import error_body, field_of, object_of, read_body
 from server.environments.world import JsonObject
 
 __all__ = ["agentevolver_routes", "read_message"]
@@ -96,7 +97,7 @@ class _Wire:
 
     async def profile(self, body: JsonObject) -> JsonValue:
         splits = await self._pool.tasks(_required(body, "env_type"))
-        params = cast("JsonObject", field_of(body, "params", dict) or {})
+        params = object_of(body, "params") or {}
         wanted = field_of(params, "split", str)
         if wanted is not None and wanted in splits:
             return list(splits[wanted])
@@ -104,7 +105,7 @@ class _Wire:
 
     async def create(self, body: JsonObject) -> JsonValue:
         instance = await self._pool.create(_required(body, "env_type"), field_of(body, "instance_id", str))
-        params = cast("JsonObject", field_of(body, "params", dict) or {})
+        params = object_of(body, "params") or {}
         try:
             played = await instance.reset(
                 field_of(body, "task_id", str),
@@ -125,7 +126,7 @@ class _Wire:
 
     async def step(self, body: JsonObject) -> JsonValue:
         instance = self._pool.find(_required(body, "instance_id"))
-        message = cast("JsonObject", field_of(body, "messages", dict) or {})
+        message = object_of(body, "messages") or {}
         content = field_of(message, "content", str)
         if content is None:
             raise BadRequest("'messages' is one message with 'role' and 'content'", status=400)

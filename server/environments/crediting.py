@@ -43,18 +43,18 @@ class Episode:
 def label_calls(episode: Episode) -> tuple[StepLabel, ...]:
     """Return a label for each call, `c1` first.
 
-    A failed call and a repeated one are bad, unless the world was changed between. One that nothing reads
-    is bad where the episode has an answer that reads others.
+    A failed call is bad, and one that repeats the call right before it and gives the same. One that
+    nothing reads is bad where the episode has an answer that reads others.
     """
     reads = _readers(episode)
     labels: list[StepLabel] = []
-    seen: set[str] = set()
+    before = ""
     judges_reading = bool(reads)
     for number, call in enumerate(episode.calls):
         node, action = f"c{number + 1}", f"{call.tool} {digest(call.arguments)} {digest(call.output)}"
         if call.is_error:
             labels.append(StepLabel(node, "bad", "execution", "it failed"))
-        elif action in seen:
+        elif action == before:
             labels.append(
                 StepLabel(node, "bad", "execution", "an earlier call was the same and gave the same")
             )
@@ -62,7 +62,7 @@ def label_calls(episode: Episode) -> tuple[StepLabel, ...]:
             labels.append(StepLabel(node, "bad", "execution", "nothing that counts reads it"))
         else:
             labels.append(StepLabel(node, "good", "execution", "it ran, and what counts reads it"))
-        seen.add(action)
+        before = action
     return tuple(labels)
 
 

@@ -13,7 +13,8 @@ from server.bench.fetched import (
     fetch_servers,
 )
 from server.environments.errors import BadRequest
-from server.environments.tasks import EnvironmentTask, read_task_file, tau_tasks
+from server.environments.task import EnvironmentTask
+from server.environments.tasks import read_task_file, tau_tasks
 from server.environments.world import JsonObject
 from server.progress import ProgressListener
 from server.settings import Settings

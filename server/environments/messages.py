@@ -10,7 +10,7 @@ from starlette.requests import Request
 from server.environments.errors import BadRequest, EnvironmentFailure
 from server.environments.world import JsonObject
 
-__all__ = ["error_body", "field_of", "read_body", "read_object"]
+__all__ = ["error_body", "field_of", "object_of", "read_body", "read_object"]
 
 _T = TypeVar("_T")
 
@@ -45,16 +45,28 @@ def read_object(text: bytes | str) -> JsonObject:
 
 
 def field_of(message: JsonObject, name: str, kind: type[_T]) -> _T | None:
-    """Return a field, None where it is not there or null.
+    """Return a text, number or boolean field, None where it is not there or null.
+
+    Raises:
+        BadRequest: it has another type.
+    """
+    value = cast("object", message.get(name))
+    if value is None:
+        return None
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise BadRequest(f"{name!r} has to be of type {kind.__name__}", code="VALIDATION_ERROR", status=422)
+    return value
+
+
+def object_of(message: JsonObject, name: str) -> JsonObject | None:
+    """Return a field that is an object, None where it is not there or null.
 
     Raises:
         BadRequest: it has another type.
     """
     value = message.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise BadRequest(f"{name!r} has to be of type {kind.__name__}", code="VALIDATION_ERROR", status=422)
+    if value is not None and not isinstance(value, dict):
+        raise BadRequest(f"{name!r} has to be an object", code="VALIDATION_ERROR", status=422)
     return value
 
 

@@ -17,8 +17,9 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from server.environments.errors import BadRequest, EnvironmentFailure
-from server.environments.instances import Instance, Instances, Played
-from server.environments.messages import error_body, field_of, read_body, read_object
+from server.environments.instance import Instance, Played
+from server.environments.instances import Instances
+from server.environments.messages import error_body, field_of, object_of, read_body, read_object
 from server.environments.world import JsonObject
 
 __all__ = ["openenv_routes"]
@@ -142,11 +143,11 @@ class _Wire:
 
     async def step(self, request: Request) -> Response:
         body = await read_body(request, self.pool.limits.message_bytes)
-        action = field_of(body, "action", dict)
+        action = object_of(body, "action")
         if action is None:
             raise BadRequest("a step has 'action'", code="VALIDATION_ERROR", status=422)
         instance = self._session(field_of(body, "session_id", str))
-        return JSONResponse((await instance.step(cast("JsonObject", action))).to_json())
+        return JSONResponse((await instance.step(action)).to_json())
 
     async def state(self, request: Request) -> Response:
         session = request.query_params.get("session_id")
@@ -197,7 +198,7 @@ class _Wire:
         """Return the answer to a message of a session, None where it ends it."""
         try:
             message = read_object(text)
-            data = cast("JsonObject", field_of(message, "data", dict) or {})
+            data = object_of(message, "data") or {}
             match message.get("type"):
                 case "reset":
                     return {"type": "observation", "data": (await _reset(instance, data)).to_json()}
@@ -221,7 +222,7 @@ class _Wire:
         """Return the JSON-RPC answer to a request of an agent."""
         answer: JsonObject = {"jsonrpc": "2.0", "id": message.get("id")}
         try:
-            given = cast("JsonObject", field_of(message, "params", dict) or {})
+            given = object_of(message, "params") or {}
             return {**answer, "result": await self._called(message.get("method"), given, instance)}
         except EnvironmentFailure as error:
             code = -32601 if error.code == "UNKNOWN_METHOD" else -32602

@@ -19,7 +19,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from server.environments.agentevolver import agentevolver_routes
 from server.environments.definitions import Definition
 from server.environments.errors import EnvironmentFailure
-from server.environments.instances import Instances, Limits, open_instances
+from server.environments.instances import Instances, open_instances
+from server.environments.limits import Limits
 from server.environments.messages import error_body
 from server.environments.openenv import openenv_routes
 from server.environments.task_routes import task_routes

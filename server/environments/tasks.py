@@ -5,40 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
-
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from typing import Any, cast
 
 from server.bench.compile_tau import reference_runs
 from server.bench.errors import BenchError, TasksRejected
 from server.bench.fetched import cache_folder
 from server.bench.tasks import load_tasks
+from server.environments.task import EnvironmentTask
 from server.exploration.tasks import read_tasks
 
-__all__ = ["EnvironmentTask", "read_task_file", "tau_tasks"]
-
-
-class EnvironmentTask(BaseModel):
-    """One task as a worker is given it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    id: str
-    task: str
-    """In a person's words, with the concrete values."""
-    servers: tuple[str, ...]
-    inputs: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
-    check: Literal["assertions", "judge", "state"] = "assertions"
-    assertions: tuple[str, ...] = ()
-    """jmespath over `output` (the answer), `inputs` and `nodes` (`c1`, `c2`, …: what calls gave)."""
-    answer: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
-    """Of the reference run; empty where none is known."""
-    workflow: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
-    """Of the reference run; empty where none is known."""
-    reference_calls: tuple[tuple[str, dict[str, JsonValue]], ...] = ()
-    """What leads to the state that is compared; of `state` tasks only."""
-    communicate: tuple[str, ...] = ()
-    """What the answer has to say beside."""
+__all__ = ["read_task_file", "tau_tasks"]
 
 
 def read_task_file(path: Path) -> list[EnvironmentTask]:

@@ -24,7 +24,7 @@ from catalog.errors import ServerUnavailable
 from catalog.result import CallFailure
 from catalog.tools import ToolId
 from server.bench.fetched import FETCHED_SERVERS, cache_folder, fetched_entries
-from server.environments.tasks import EnvironmentTask
+from server.environments.task import EnvironmentTask
 from server.environments.tool_world import ToolWorld, instruction_of, open_tool_world
 from server.environments.world import Answered, Begun, CalledBack, JsonObject, answer_requests
 from server.settings import read_settings

@@ -24,7 +24,7 @@ from catalog.effects import Verdict as PolicyVerdict
 from catalog.errors import ServerUnavailable
 from catalog.result import CallOutcome, CallSuccess, FailureKind
 from catalog.tools import Tool, ToolId
-from server.environments.tasks import EnvironmentTask
+from server.environments.task import EnvironmentTask
 from server.environments.world import Answered, Begun, CalledBack, JsonObject, answer_requests
 from server.settings import Settings, read_settings
 from skills_store.workflow.assertions import check_assertion
@@ -153,7 +153,7 @@ class ToolWorld:
             raise LookupError("nothing was reset")
         if self._task.check == "judge":
             return Answered(None, "this task's answers are volatile: only a judge can tell")
-        output = answer if isinstance(answer, dict) else {"answer": answer}
+        output: JsonObject = answer if isinstance(answer, dict) else {"answer": answer}
         checked = [
             check_assertion(text, output=output, inputs=self._task.inputs, nodes=self._outputs)
             for text in self._task.assertions
@@ -208,4 +208,4 @@ async def _main(config: str, store: str) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(_main, *sys.argv[1:3])
+    anyio.run(_main, sys.argv[1], sys.argv[2])

@@ -41,6 +41,7 @@ async def start_worker(
         WorkerFailed: it cannot be started.
     """
     mark = new_mark()
+    process: Process | None = None
     try:
         with anyio.CancelScope(shield=True):  # given up half-way, nobody would know of it
             process = await anyio.open_process(
@@ -48,6 +49,8 @@ async def start_worker(
             )
     except OSError as error:
         raise WorkerFailed(f"the instance's process cannot be started: {error}") from error
+    if process is None:
+        raise RuntimeError("a shielded start was cut off")
     worker = Worker(process, ProcessTree(process.pid, mark), max_answer_bytes)
     group.start_soon(worker.read_errors)
     return worker
@@ -139,7 +142,7 @@ class Worker:
             with anyio.move_on_after(_EXIT_SECONDS):
                 await self._process.wait()
             await self._tree.end()
-            await self._process.wait()
+            await self._process.aclose()
             await end_orphans()
         if self._failure is None:
             self._failure = "this instance was released: create another"

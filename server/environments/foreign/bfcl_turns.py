@@ -159,10 +159,10 @@ def _failed(kind: str, message: str) -> dict[str, Any]:
 
 def _as_object(text: str) -> Any:  # noqa: ANN401
     try:
-        value = json.loads(text)
+        value: Any = json.loads(text)
     except ValueError:
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
 def _json_schema(declared: dict[str, Any]) -> dict[str, Any]:
