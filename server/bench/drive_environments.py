@@ -27,7 +27,9 @@ from server.bench.errors import BenchError
 from server.bench.measures import Spread, spread_of
 from server.bench.servers import demo_document
 from server.environments.definitions import Definition, of_task_file
-from server.environments.instances import Instance, Instances, Limits, open_instances
+from server.environments.instance import Instance
+from server.environments.instances import Instances, open_instances
+from server.environments.limits import Limits
 from server.environments.serving import environments_app
 from server.environments.world import JsonObject
 from server.progress import Progress, ProgressListener, ignore_progress

@@ -86,14 +86,23 @@ class Instances:
         return self._held[instance_id]
 
     async def release(self, instance_id: str) -> None:
-        """End an instance.
+        """End an instance and all it started; who asked may be cancelled, the ending goes on.
 
         Raises:
             BadRequest: there is none.
         """
-        instance = self.find(instance_id)
-        del self._held[instance_id]
-        await instance.close()
+        self.find(instance_id)
+        await self.let_go(instance_id).wait()
+
+    def let_go(self, instance_id: str) -> anyio.Event:
+        """Begin to end an instance, if it is still there; the event says when it has ended."""
+        ended = anyio.Event()
+        instance = self._held.pop(instance_id, None)
+        if instance is None:
+            ended.set()
+        else:
+            self._group.start_soon(_close, instance, ended)
+        return ended
 
     async def tasks(self, environment: str) -> TaskList:
         """Return the tasks of an environment by split; a worker is asked the first time where it must be.
@@ -158,8 +167,8 @@ class Instances:
             for one in self._held.values()
             if not one.is_busy and now() - one.last_used > self.limits.idle_seconds
         ]
-        for instance_id in idle:
-            await self.release(instance_id)
+        for ended in [self.let_go(instance_id) for instance_id in idle]:
+            await ended.wait()
         return idle
 
     async def close(self) -> None:
@@ -184,6 +193,11 @@ async def open_instances(
             with anyio.CancelScope(shield=True):
                 await pool.close()
             group.cancel_scope.cancel()
+
+
+async def _close(instance: Instance, ended: anyio.Event) -> None:
+    await instance.close()
+    ended.set()
 
 
 async def _reap_for_ever(pool: Instances) -> None:

@@ -185,14 +185,8 @@ class _Wire:
             await socket.send_text(json.dumps({"type": "error", "data": told}))
         finally:
             if instance is not None and named is None:
-                await self._release(instance)
+                self.pool.let_go(instance.id)
         await socket.close()
-
-    async def _release(self, instance: Instance) -> None:
-        try:
-            await self.pool.release(instance.id)
-        except BadRequest:
-            return  # it was reaped, or the service is closing
 
     async def _message(self, text: str, instance: Instance) -> JsonObject | None:
         """Return the answer to a message of a session, None where it ends it."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import httpx2
 import pytest
 from talking import Serve, open_session
@@ -320,3 +321,32 @@ def test_a_task_of_a_server_that_is_not_configured_is_named(tmp_path: Path, shop
     config.write_text('{"mcpServers": {}}')
     with pytest.raises(BadRequest, match="'total' needs server 'shop'"):
         of_task_file("shop", tmp_path / "tasks.jsonl", read_settings(config=config, store=tmp_path / "s.db"))
+
+
+async def test_an_idle_instance_whose_client_leaves_meanwhile_does_not_trouble_the_others(
+    shop: Definition,
+) -> None:
+    async with open_instances({"shop": shop}, Limits(idle_seconds=100)) as pool:
+        idle = [await pool.create("shop") for _ in range(3)]
+        for one in idle:
+            await one.reset("total")
+        pids = [one.pid for one in idle]
+        async with anyio.create_task_group() as group:
+            group.start_soon(pool.reap, lambda: idle[0].last_used + 1000)
+            await anyio.lowlevel.checkpoint()
+            await pool.let_go(idle[2].id).wait()
+        assert len(pool) == 0
+        assert [pid for pid in pids if pid is not None and is_running(pid)] == []
+
+
+async def test_what_asked_for_an_end_may_go_and_the_instance_still_ends(shop: Definition) -> None:
+    async with open_instances({"shop": shop}) as pool:
+        instance = await pool.create("shop")
+        await instance.reset("total")
+        assert instance.pid is not None
+        started = [instance.pid, *descendants(instance.pid)]
+        async with anyio.create_task_group() as group:
+            group.start_soon(pool.release, instance.id)
+            await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+    assert [pid for pid in started if is_running(pid)] == []
