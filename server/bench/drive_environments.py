@@ -11,13 +11,13 @@ import json
 import os
 import signal
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
+from typing import Any, cast
 
 import anyio
 from websockets.asyncio.client import ClientConnection, connect
@@ -250,7 +250,7 @@ async def _many(service: _Service) -> _Many:
 
 
 async def _all(
-    sessions: Sequence[tuple[_Session, str]], do: Callable[[_Session, str], Awaitable[None]]
+    sessions: Sequence[tuple[_Session, str]], do: Callable[[_Session, str], Coroutine[Any, Any, None]]
 ) -> float:
     """Do the same in each at once, and return the seconds it took."""
     began = time.perf_counter()

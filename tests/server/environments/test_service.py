@@ -323,7 +323,7 @@ def test_a_task_of_a_server_that_is_not_configured_is_named(tmp_path: Path, shop
         of_task_file("shop", tmp_path / "tasks.jsonl", read_settings(config=config, store=tmp_path / "s.db"))
 
 
-async def test_an_idle_instance_whose_client_leaves_meanwhile_does_not_trouble_the_others(
+async def test_a_client_that_leaves_while_idle_ones_are_ended_troubles_nobody(
     shop: Definition,
 ) -> None:
     async with open_instances({"shop": shop}, Limits(idle_seconds=100)) as pool:
