@@ -95,7 +95,7 @@ _ALL = (
         "shows what curation does to skills that harm or make no difference, on simulated streams, and what a"
         " bank is worth over streams of recurring tasks on the demo's servers: without a model, with a"
         " simulated one that says so, and with --model",
-        frozenset({"parts", "model"}),
+        frozenset({"parts", "model", "keep"}),
         STREAM_PARTS,
     ),
     Benchmark(

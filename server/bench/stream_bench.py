@@ -10,6 +10,7 @@ import platform
 import time
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from pathlib import Path
 
 from server.backends.backend import Wire
 from server.bench.models import spec_of
@@ -36,6 +37,8 @@ class StreamOptions:
     listener: ProgressListener = ignore_progress
     model: Wire | None = None
     """A real model that plans a part of the stream, None: none does."""
+    keep: Path | None = None
+    """File that finished pieces are read from and added to, None: nothing is kept."""
 
 
 def quick_stream_options() -> StreamOptions:
@@ -64,7 +67,7 @@ async def run_stream_bench(options: StreamOptions) -> StreamBenchReport:
         curve = measure_suppression(simulated, time.perf_counter)
     streams = None
     if "streams" in options.parts:
-        streams = await measure_streams(options.streams, options.listener, options.model)
+        streams = await measure_streams(options.streams, options.listener, options.model, options.keep)
     return StreamBenchReport(
         quick=options.quick,
         versions={"python": platform.python_version(), "skillbank": version("skillbank")},
@@ -77,7 +80,8 @@ async def run_stream_bench(options: StreamOptions) -> StreamBenchReport:
 async def measure(request: BenchRequest) -> Measured:
     """Measure what the command asks for."""
     options = quick_stream_options() if request.quick else StreamOptions()
-    options = replace(options, parts=request.parts_of(STREAM_PARTS), listener=show_progress)
+    parts = request.parts_of(STREAM_PARTS)
+    options = replace(options, parts=parts, keep=request.keep, listener=show_progress)
     if request.model is None:
         return _measured(await run_stream_bench(options))
     async with open_bank(request.configured) as bank:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from random import Random
-from typing import cast
+from typing import Any, cast
 
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue
 
 from catalog.similarity import words
 from server.bank import Bank
@@ -22,7 +22,7 @@ from server.reports import RepairReport
 from server.requests import SolveRequest
 from server.verification import Checks
 
-__all__ = ["Answer", "Memory", "Played", "play", "solved"]
+__all__ = ["Answer", "Memory", "Played", "PlayedLines", "play", "solved"]
 
 _TRACES_READ = 200
 _MOST_REMEMBERED = 3
@@ -88,6 +88,46 @@ class Played:
 
     answers: Sequence[Answer]
     bank: tuple[int, ...]
+
+
+class _AnswerLine(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    task: int
+    """Its number in the stream."""
+    right: bool
+    direct: bool
+    direct_right: bool
+    route: str
+    withheld: bool
+    labelled: bool
+    tokens: int
+    calls: int
+    seconds: float
+
+
+class PlayedLines(BaseModel):
+    """A stream that was played, without its tasks: what a run that goes on keeps of it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    answers: tuple[_AnswerLine, ...]
+    bank: tuple[int, ...]
+
+    @classmethod
+    def of(cls, played: Played) -> PlayedLines:
+        """Return what is kept of a played stream."""
+        lines = [_AnswerLine(task=place, **_fields(one)) for place, one in enumerate(played.answers)]
+        return cls(answers=tuple(lines), bank=played.bank)
+
+    def played(self, stream: Sequence[StreamTask]) -> Played:
+        """Return the played stream, whose tasks are these."""
+        given = [(stream[line.task], line.model_dump(exclude={"task"})) for line in self.answers]
+        return Played([Answer(task=task, **rest) for task, rest in given], self.bank)
+
+
+def _fields(answer: Answer) -> dict[str, Any]:
+    return {one.name: getattr(answer, one.name) for one in fields(Answer) if one.name != "task"}
 
 
 async def play(stream: Sequence[StreamTask], way: Way, bank: Bank, memory: Memory | None = None) -> Played:

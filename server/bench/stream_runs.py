@@ -15,12 +15,22 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from server.backends.backend import Wire
+from server.bench.kept import Kept
 from server.bench.stream_changed import measure_changed
-from server.bench.stream_episodes import Answer, Played, play
+from server.bench.stream_episodes import Answer, Played, PlayedLines, play
 from server.bench.stream_frozen import measure_frozen
 from server.bench.stream_planner import simulated_planner
 from server.bench.stream_planted import measure_planted
-from server.bench.stream_report import FrozenReport, NoiseReport, Pair, PlannerRuns, StreamRun, StreamsReport
+from server.bench.stream_report import (
+    ChangedReport,
+    FrozenReport,
+    NoiseReport,
+    Pair,
+    PlannerRuns,
+    PlantedReport,
+    StreamRun,
+    StreamsReport,
+)
 from server.bench.stream_tasks import FAMILIES, StreamTask, servers_of, stream_of
 from server.bench.stream_world import NOISE, WAYS, Condition, open_stream_bank
 from server.progress import Progress, ProgressListener
@@ -72,7 +82,7 @@ class StreamSize:
 
 
 async def measure_streams(
-    size: StreamSize, listener: ProgressListener, model: Wire | None = None
+    size: StreamSize, listener: ProgressListener, model: Wire | None = None, keep: Path | None = None
 ) -> StreamsReport:
     """Return what every condition made of the same stream.
 
@@ -80,25 +90,27 @@ async def measure_streams(
         size: how much is run.
         listener: told what is measured.
         model: a real one, which plans a part of the stream; None: none does.
+        keep: a file that finished conditions are read from and added to; None: nothing is kept.
 
     Raises:
         DemoServersMissing: the tool servers are not installed.
     """
     stream = stream_of(size.length, size.seed, FAMILIES[: size.families])
-    played = await _conditions(stream, size.conditions, None, listener)
+    kept = _Pieces(Kept(keep), size, listener)
+    played = await kept.conditions(stream, size.conditions, None)
     planners = [_runs(_DETERMINISTIC, played)]
     frozen: list[FrozenReport] = []
     if "without a model" in size.frozen:
-        frozen.append(await measure_frozen(stream, None, _DETERMINISTIC, listener))
+        frozen.append(await kept.frozen(stream, None, _DETERMINISTIC))
     if size.simulated:
-        simulated = await _simulated(stream, size, listener)
+        simulated = await kept.simulated(stream)
         planners.append(_runs("compact planner", simulated, is_simulated=True))
     if "simulated" in size.frozen:
         planner = simulated_planner(stream, size.seed)
-        frozen.append(await measure_frozen(stream, planner, "compact planner (simulated)", listener))
+        frozen.append(await kept.frozen(stream, planner, "compact planner (simulated)"))
     if model is not None:
         part = stream[: size.with_model]
-        modelled = await _conditions(part, ("none", "+ curation", "text memory"), model, listener)
+        modelled = await kept.conditions(part, ("none", "+ curation", "text memory"), model)
         planners.append(_runs(f"{model.name}, the first {len(part)} tasks", modelled))
     return StreamsReport(
         seed=size.seed,
@@ -108,8 +120,8 @@ async def measure_streams(
         planners=tuple(planners),
         noise=_noise(played),
         frozen=tuple(frozen),
-        planted=await measure_planted(size.planted, size.seed, listener) if size.planted else None,
-        changed=await measure_changed(size.changed, size.seed, listener) if size.changed else None,
+        planted=await kept.planted() if size.planted else None,
+        changed=await kept.changed() if size.changed else None,
         not_measured=_not_measured(model),
     )
 
@@ -119,29 +131,66 @@ def _not_measured(model: Wire | None) -> tuple[str, ...]:
     return there if model is not None else ("a real model: give one with --model", *there)
 
 
-async def _conditions(
-    stream: Sequence[StreamTask],
-    conditions: Sequence[Condition],
-    planner: Wire | None,
-    listener: ProgressListener,
-) -> dict[Condition, Played]:
-    played: dict[Condition, Played] = {}
-    for condition in conditions:
+@dataclass(frozen=True)
+class _Pieces:
+    """The parts of a run, each kept as soon as it is finished."""
+
+    kept: Kept
+    size: StreamSize
+    listener: ProgressListener
+
+    async def conditions(
+        self, stream: Sequence[StreamTask], conditions: Sequence[Condition], planner: Wire | None
+    ) -> dict[Condition, Played]:
+        """Return what each condition made of a stream."""
+        played: dict[Condition, Played] = {}
         who = planner.name if planner is not None else "no model"
-        listener(Progress("bench", f"stream of {len(stream)} tasks, {who}: {condition}"))
-        played[condition] = await _played(stream, condition, planner)
-    return played
+        for condition in conditions:
+            self.listener(Progress("bench", f"stream of {len(stream)} tasks, {who}: {condition}"))
 
+            async def make(condition: Condition = condition) -> PlayedLines:
+                return PlayedLines.of(await _played(stream, condition, planner))
 
-async def _simulated(
-    stream: Sequence[StreamTask], size: StreamSize, listener: ProgressListener
-) -> dict[Condition, Played]:
-    """Play with a planner that makes the same mistakes in each condition."""
-    played: dict[Condition, Played] = {}
-    for condition in size.simulated:
-        planner = simulated_planner(stream, size.seed)
-        played |= await _conditions(stream, (condition,), planner, listener)
-    return played
+            key = f"{who}, {condition}, {self._size} of {len(stream)}"
+            lines = await self.kept.or_made("streams", key, PlayedLines, make)
+            played[condition] = lines.played(stream)
+        return played
+
+    async def simulated(self, stream: Sequence[StreamTask]) -> dict[Condition, Played]:
+        """Play with a planner that makes the same mistakes in each condition."""
+        played: dict[Condition, Played] = {}
+        for condition in self.size.simulated:
+            planner = simulated_planner(stream, self.size.seed)
+            played |= await self.conditions(stream, (condition,), planner)
+        return played
+
+    async def frozen(self, stream: Sequence[StreamTask], planner: Wire | None, name: str) -> FrozenReport:
+        """Return what a frozen bank is worth, way by way."""
+
+        async def make() -> FrozenReport:
+            return await measure_frozen(stream, planner, name, self.listener)
+
+        return await self.kept.or_made("frozen", f"{name}, {self._size}", FrozenReport, make)
+
+    async def planted(self) -> PlantedReport:
+        """Return how soon a harmful skill is restricted."""
+
+        async def make() -> PlantedReport:
+            return await measure_planted(self.size.planted, self.size.seed, self.listener)
+
+        return await self.kept.or_made("planted", f"{self.size.planted}, {self._size}", PlantedReport, make)
+
+    async def changed(self) -> ChangedReport:
+        """Return what a tool that changes in mid-stream costs."""
+
+        async def make() -> ChangedReport:
+            return await measure_changed(self.size.changed, self.size.seed, self.listener)
+
+        return await self.kept.or_made("changed", f"{self.size.changed}, {self._size}", ChangedReport, make)
+
+    @property
+    def _size(self) -> str:
+        return f"{self.size.length} tasks, {self.size.families} families, seed {self.size.seed}"
 
 
 async def _played(stream: Sequence[StreamTask], condition: Condition, planner: Wire | None) -> Played:

@@ -17,6 +17,7 @@ import httpx2
 import jwt
 import mcp.types as types
 import pytest
+import uvicorn
 from cryptography.hazmat.primitives.asymmetric import rsa
 from fake_bank import FakeBank
 from mcp import Client, MCPError
@@ -24,6 +25,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from catalog.config import ServerSpec, carries_credentials
+from catalog.testing import ScriptedServer, ScriptedTool
 from server.principals import open_bank_of, settings_of
 from server.settings import Settings
 from server.surface import Access, MachineToken, serve_http, token_file
@@ -458,3 +460,46 @@ def test_principals_have_stores_and_secrets_of_their_own(settings: Settings):
 )
 def test_what_carries_credentials_of_the_operator_is_known(spec: dict[str, Any], carries: bool):
     assert carries_credentials(ServerSpec("s", **spec)) == carries
+
+
+@asynccontextmanager
+async def upstream_that_keeps_headers() -> AsyncGenerator[tuple[str, list[dict[bytes, bytes]]]]:
+    seen: list[dict[bytes, bytes]] = []
+    scripted = ScriptedServer([ScriptedTool("say", lambda given: given, TEXT, TEXT)])
+    app = scripted.open().server.streamable_http_app()
+
+    async def keeping(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            seen.append(dict(scope["headers"]))
+        await app(scope, receive, send)
+
+    config = uvicorn.Config(keeping, host="127.0.0.1", port=0, log_level="critical")
+    socket = config.bind_socket()
+    server = uvicorn.Server(config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, [socket])
+        yield f"http://127.0.0.1:{socket.getsockname()[1]}/mcp", seen
+        server.should_exit = True
+        server.force_exit = True
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_no_token_of_a_client_reaches_an_upstream(tmp_path: Path, mode: str):
+    async with upstream_that_keeps_headers() as (upstream, seen):
+        config = tmp_path / "config.json"
+        own = {"effects": {"desk": {"*": "read"}}}
+        config.write_text(json.dumps({"mcpServers": {"desk": {"url": upstream}}, "skillbank": own}))
+        settings = Settings(config, tmp_path / "store.db", environment=dict(os.environ))
+        async with verifier() as tokens, open_bank(settings) as operator:
+            access = Access(
+                tokens, ISSUER, RESOURCE, lambda who: open_bank_of(settings, who.issuer, who.subject)
+            )
+            given = token(scope="run")
+            say = {"server": "desk", "tool": "say", "arguments": {"text": "hello"}}
+            async with served(access, operator) as url, as_(url, given, mode=mode) as client:
+                said = await client.call_tool("call_tool", say)
+    assert said.structured_content == {"text": "hello"}
+    assert seen
+    for headers in seen:
+        assert b"authorization" not in headers
+        assert not any(given.encode() in value for value in headers.values())

@@ -16,7 +16,7 @@ from server.bench.request import BenchRequest
 from server.bench.run import run_bench
 from server.bench.stream_bench import StreamOptions, run_stream_bench
 from server.bench.stream_changed import measure_changed
-from server.bench.stream_episodes import Memory, solved
+from server.bench.stream_episodes import Answer, Memory, Played, PlayedLines, solved
 from server.bench.stream_planner import RIGHT_TOLD, RIGHT_UNTOLD, simulated_planner
 from server.bench.stream_planted import plant
 from server.bench.stream_report import StreamBenchReport
@@ -194,3 +194,25 @@ async def test_a_tool_that_changes_in_mid_stream_makes_its_skill_stale_and_it_co
     assert (report.unseen_direct, report.until_direct) == (0, 0)
     assert report.stale == ("compute_sha256_hash_text",)
     assert "compute_sha256_hash_text@1: repair" in report.recovered
+
+
+def test_a_played_stream_is_kept_and_read_again_with_its_tasks():
+    stream = stream_of(4, 7)
+    answers = [
+        Answer(
+            task,
+            right=True,
+            direct=number > 1,
+            direct_right=False,
+            route="direct",
+            withheld=False,
+            labelled=True,
+            tokens=3 * number,
+            calls=2,
+            seconds=0.5,
+        )
+        for number, task in enumerate(stream)
+    ]
+    played = Played(answers, (0, 1, 1, 2))
+    lines = PlayedLines.model_validate_json(PlayedLines.of(played).model_dump_json())
+    assert lines.played(stream) == played
