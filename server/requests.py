@@ -8,17 +8,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from catalog.config import ModelSpec
 from catalog.tools import ToolId
-from server.driving.options import DriveOptions
-from server.evolution.options import SearchOptions
 from server.reports import Route
 from server.verification import Checks
 
+if TYPE_CHECKING:
+    from server.driving.options import DriveOptions
+    from server.evolution.options import SearchOptions
+
 __all__ = ["Budget", "RepairRequest", "SaveCodeRequest", "SaveRequest", "SolveRequest"]
+
+
+def _default_search() -> SearchOptions:
+    # A server that only lists and calls never searches, so it does not load what does.
+    from server.evolution.options import SearchOptions
+
+    return SearchOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +71,7 @@ class RepairRequest:
     """For every role of this run, None: as configured."""
     examples: tuple[Mapping[str, JsonValue], ...] = ()
     """Other inputs known to be valid, on which a saved skill is tried. The search never sees them."""
-    search: SearchOptions = field(default_factory=SearchOptions)
+    search: SearchOptions = field(default_factory=_default_search)
     """Strategy, seed and constants of the search."""
     record: Path | None = None
     """File in which every candidate is written down as it is evaluated, None: nowhere."""

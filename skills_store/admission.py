@@ -26,10 +26,19 @@ from skills_store.workflow.model import Workflow
 from skills_store.workflow.references import Found
 from skills_store.workflow.scan import node_references, scan
 
-__all__ = ["MINIMUM_TRACES", "MINIMUM_VARIED_RUNS", "ONE_READING", "is_refuted", "judge_admission"]
+__all__ = [
+    "INPUTS_REACH",
+    "MINIMUM_TRACES",
+    "MINIMUM_VARIED_RUNS",
+    "ONE_READING",
+    "is_refuted",
+    "judge_admission",
+]
 
 MINIMUM_VARIED_RUNS = 2
 MINIMUM_TRACES = 2
+INPUTS_REACH = "inputs_reach_outputs"
+"""Name of the check that every input was varied and has a say in the outputs."""
 ONE_READING = "one_reading"
 """Name of the check that no other reading of the run holds as well."""
 
@@ -286,14 +295,14 @@ def _reached(evidence: Evidence, names: Sequence[str]) -> _Finding:
     if unread or idle:
         problems = [f"nothing reads the input {name}" for name in unread]
         problems += [f"the input {name} moves no output" for name in idle]
-        return _Finding("inputs_reach_outputs", "function", "shadow", "; ".join(problems), inputs)
+        return _Finding(INPUTS_REACH, "function", "shadow", "; ".join(problems), inputs)
     if untried:
         detail = f"no successful run on another value of {', '.join(untried)}"
-        return _Finding("inputs_reach_outputs", "function", "proposed", detail, inputs)
+        return _Finding(INPUTS_REACH, "function", "proposed", detail, inputs)
     detail = "every input moves an output" if names else "it has no inputs"
     if excused:
         detail += f", apart from {'; '.join(f'{name}: {why}' for name, why in excused.items())}"
-    return _Finding("inputs_reach_outputs", "function", "active", detail, inputs)
+    return _Finding(INPUTS_REACH, "function", "active", detail, inputs)
 
 
 def _excuse(name: str, skill: Skill, runs: Sequence[VariedRun]) -> str:

@@ -129,8 +129,13 @@ class Contrast:
 
     @property
     def is_suspicious(self) -> bool:
-        """Whether something speaks against it, which is no proof yet."""
-        return self.evidence >= SUSPICION or self.failures_in_a_row >= _FAILURES_IN_A_ROW
+        """Whether something speaks against it, which is no proof yet.
+
+        One that was never wrong is not suspected, however the coin fell: that would cost its users most
+        of its answers for nothing that it did.
+        """
+        has_failed = self.guided.successes < self.guided.uses
+        return (has_failed and self.evidence >= SUSPICION) or self.failures_in_a_row >= _FAILURES_IN_A_ROW
 
     @property
     def control(self) -> UseCounts:

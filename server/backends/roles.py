@@ -88,6 +88,14 @@ class Models:
             return SamplingBackend(self._sampler)
         return await self._open(spec)
 
+    def wrapped(self, wrap: Callable[[Wire], Wire]) -> Models:
+        """Return the models with each that is opened in a wrapping, such as one that remembers."""
+
+        async def opened(spec: ModelSpec) -> Wire:
+            return wrap(await self._open(spec))
+
+        return replace(self, _open=opened)
+
     def choosing(self, spec: ModelSpec | None) -> Models:
         """Return the models with one in every role, as a person chose for this run; None: no change."""
         return self if spec is None else replace(self, _chosen=spec)

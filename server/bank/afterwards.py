@@ -36,6 +36,8 @@ class Afterwards:
         self._waiting: deque[Callable[[], None]] = deque()
         self._added: anyio.Event | None = None
         self._longer: TaskGroup | None = None
+        self._begun = 0
+        self._idle: anyio.Event | None = None
 
     def do(self, work: Callable[[], None]) -> None:
         """Have this done soon; at once, with all that waits, when too much is waiting."""
@@ -52,8 +54,16 @@ class Afterwards:
         """
         if self._longer is None:
             return False
-        self._longer.start_soon(_logged, work)
+        self._begun += 1
+        self._longer.start_soon(self._done, work)
         return True
+
+    async def settled(self) -> None:
+        """Wait until every longer work that was begun is done, and do what is waiting."""
+        while self._begun:
+            self._idle = self._idle or anyio.Event()
+            await self._idle.wait()
+        self.finish()
 
     def finish(self) -> None:
         """Do now what is waiting. What fails is logged, since its answer was already given."""
@@ -91,6 +101,15 @@ class Afterwards:
                 tasks.cancel_scope.cancel()
         if raised is not None:
             raise raised
+
+    async def _done(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await _logged(work)
+        finally:
+            self._begun -= 1
+            if not self._begun and self._idle is not None:
+                self._idle.set()
+                self._idle = None
 
     async def _attend(self) -> None:
         while self._added is not None:

@@ -26,6 +26,7 @@ from server.audit_report import AuditReport
 from server.backends.sampling import Sampler
 from server.bank.context import Context
 from server.bank.drift import follow_drift
+from server.bank.journaled_models import JournaledBackend
 from server.bank.publishing import PublishedSkill, published_skills, refresh_published
 from server.bank.review import approving
 from server.bank.traces import report_outcome
@@ -66,7 +67,7 @@ from skills_store.trace import Trace
 
 if TYPE_CHECKING:
     from server.bank.episode.repairing import Repaired
-    from server.bank.upstreams.exploring import Exploration
+    from server.bank.upstreams.exploration import Exploration
     from server.exploration.profile import Profile
     from server.exploration.report import ExplorationPlan, ExplorationReport
 
@@ -225,11 +226,13 @@ class Bank:
 
         return await profile_server(exploration, self.context)
 
-    async def explore(self, exploration: Exploration) -> ExplorationReport:
+    async def explore(
+        self, exploration: Exploration, progress: ProgressListener | None = None
+    ) -> ExplorationReport:
         """Explore a server: coverage, health, tasks with checked solutions, and skills of them."""
         from server.bank.upstreams.exploring import explore_server
 
-        return await explore_server(exploration, self.context)
+        return await explore_server(exploration, self.context.serving(None, progress))
 
     @property
     def jobs(self) -> JobStore:
@@ -237,9 +240,10 @@ class Bank:
         return self.context.store.jobs(self.context.principal)
 
     def journaled(self, journal: Journal) -> Bank:
-        """Return this bank doing the work of one job: its upstream calls are written into the journal."""
+        """Return this bank doing the work of one job: what it asks of others goes into the journal."""
         bank = copy(self)
-        bank.context = replace(self.context, journal=journal)
+        models = self.context.models.wrapped(lambda wire: JournaledBackend(wire, journal))
+        bank.context = replace(self.context, journal=journal, models=models)
         return bank
 
     def redacted(self, value: JsonValue) -> JsonValue:
@@ -480,14 +484,15 @@ class Bank:
         return exchanging.export_skill(name, version, format, self.context)
 
     async def import_file(self, path: Path) -> ImportReport:
-        """Take in a bundle or package of others, as `shadow`.
+        """Take in a bundle, Arazzo description or package of others, as `shadow`.
 
         Raises:
             NotImportable: it is none, or holds what may not be taken in.
         """
         from server.bank.exchange import exchanging
 
-        imported = await anyio.to_thread.run_sync(exchanging.read_import, path)
+        contracts = {tool.id: tool.contract_hash for tool in self.context.known()}
+        imported = await anyio.to_thread.run_sync(exchanging.read_import, path, contracts)
         return exchanging.import_skill(imported, path.name, self.context)
 
     async def recordings(self, limit: int = 20) -> RecordingsReport:

@@ -5,20 +5,31 @@ The set changes here and nowhere else: after an admission, a rollback, a retirem
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from server.bank.context import Context
+from server.listed_skill import listed_characters
 from skills_store.skill import Skill
 
-__all__ = ["PUBLISHED_AT_MOST", "PublishedSkill", "published_skills", "refresh_published"]
+__all__ = [
+    "PUBLISHED_AT_MOST",
+    "PUBLISHED_CHARACTERS",
+    "PublishedSkill",
+    "published_skills",
+    "refresh_published",
+]
 
 PUBLISHED_AT_MOST = 12
-"""Skills listed as tools where nothing is configured: they add at most 3,000 tokens to what a client's
-model is shown, however many skills there are.
+"""Skills listed as tools where nothing is configured, as far as they fit into `PUBLISHED_CHARACTERS`.
 
 Paper: FlowEvo (bank size; facts §7). Differs: a bank may hold any number; those past the cap are found by
 `find_skills`.
 """
+
+PUBLISHED_CHARACTERS = 3_180
+"""Characters of their entries together: with the always-there tools a client's model is shown at most
+3,000 tokens, however many skills there are. `--publish` sets a number instead."""
 
 _ATTEMPTS = 10
 
@@ -51,9 +62,25 @@ def refresh_published(context: Context) -> None:
 
 
 def _ranked_names(context: Context) -> tuple[str, ...]:
-    active = [skill.name for skill in context.store.heads() if skill.state == "active"]
-    most = PUBLISHED_AT_MOST if context.config.publish is None else context.config.publish
-    if len(active) > most:
-        successes = {name: context.store.use_counts(name).successes for name in active}
-        active = sorted(active, key=lambda name: (-successes[name], name))[:most]
-    return tuple(sorted(active))
+    heads = {skill.name: skill for skill in context.store.heads() if skill.state == "active"}
+    if (most := context.config.publish) is None:
+        return _fitting(heads, context)
+    return tuple(sorted(_by_use(heads, context)[:most] if len(heads) > most else heads))
+
+
+def _fitting(heads: Mapping[str, Skill], context: Context) -> tuple[str, ...]:
+    """Return the most used skills that fit into the room for them; one that does not is passed over."""
+    sizes = {name: listed_characters(skill) for name, skill in heads.items()}
+    chosen, left = list[str](), PUBLISHED_CHARACTERS
+    if len(heads) <= PUBLISHED_AT_MOST and sum(sizes.values()) <= left:
+        return tuple(sorted(heads))
+    for name in _by_use(heads, context):
+        if len(chosen) < PUBLISHED_AT_MOST and sizes[name] <= left:
+            chosen.append(name)
+            left -= sizes[name]
+    return tuple(sorted(chosen))
+
+
+def _by_use(names: Iterable[str], context: Context) -> list[str]:
+    successes = {name: context.store.use_counts(name).successes for name in names}
+    return sorted(successes, key=lambda name: (-successes[name], name))

@@ -6,16 +6,21 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
+
+from pydantic import JsonValue
 
 from catalog.search import EVERYTHING, Scope, SearchMethod
 from server.bank.context import Context
-from server.planning.router import Trust
+from server.planning.router import Direct, Trust
+from server.planning.task_reading import look
 from skills_store.doubts import USES_LOOKED_AT, Doubts, doubts_of
 from skills_store.retrieval import Circumstances, SkillHit, confusable
 from skills_store.skill import Skill
-from skills_store.utility import success_rate
+from skills_store.trace import Trace
+from skills_store.utility import Use, success_rate
 
-__all__ = ["Recalled", "cleared_at", "doubts_about", "recall", "trust_in"]
+__all__ = ["Recalled", "cleared_at", "doubts_about", "recall", "trust_in", "was_right_with"]
 
 _AUDITS_READ = 20
 _POOL_PER_HIT = 4
@@ -83,3 +88,44 @@ def trust_in(skill: Skill, context: Context) -> Trust:
     doubts = doubts_about(skill, context)
     rate = success_rate(context.store.use_counts(skill.name))
     return Trust(max(0.0, rate - doubts.risk), doubts.veto)
+
+
+def was_right_with(direct: Direct, context: Context) -> bool | None:
+    """Return whether a skill was right or wrong the last time it was given the words it would be given now.
+
+    Numbers do not count, since a family varies them. A tool that refused the words once is enough, a
+    check that said no has to do so twice: a check may be wrong.
+
+    Paper: FlowEvo (negative preconditions; facts §3.2): where a skill must not be used is kept with it.
+    Differs: it is read from its kept runs, each time, and an audit that passes ends it.
+
+    Returns:
+        None where nothing is known, or the skill takes no words.
+    """
+    skill, words = direct.skill, _words(direct.inputs)
+    if not words:
+        return None
+    since = cleared_at(skill, context)
+    alike = [
+        (use, trace)
+        for use in context.store.uses(skill.name, USES_LOOKED_AT)
+        if use.version == skill.version and not use.world_fault and use.route != "seeded" and use.at > since
+        if (trace := context.store.trace(use.trace) if use.trace else None) is not None
+        if _words(trace.inputs) == words
+    ]
+    failed = list(takewhile(lambda one: not one[0].succeeded, alike))
+    if len(failed) > 1 or any(_was_refused(*one) for one in failed):
+        return False
+    is_tested = any(_words(test.inputs) == words for test in skill.tests)
+    return True if is_tested or any(use.succeeded for use, _ in alike) else None
+
+
+def _words(inputs: Mapping[str, JsonValue]) -> dict[str, str]:
+    texts = {name: look(value) for name, value in inputs.items() if isinstance(value, str)}
+    return {name: said for name, said in texts.items() if any(letter.isalpha() for letter in said)}
+
+
+def _was_refused(use: Use, trace: Trace) -> bool:
+    """Return whether something else than a check failed."""
+    own = [fault.kind for fault in trace.faults if fault.evidence == "workflow"]
+    return not use.succeeded and any(kind != "check_failed" for kind in own)

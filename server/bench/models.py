@@ -1,4 +1,4 @@
-"""The model of a benchmark: one that answers now and is kept on tape, or a recording alone."""
+"""The model of a benchmark: as the command names it, one that is kept on tape, or a recording alone."""
 
 from __future__ import annotations
 
@@ -9,21 +9,33 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from catalog.config import parse_model
-from server.backends.backend import Backend
+from catalog.config import ModelSpec, parse_model
+from server.backends.backend import Backend, Wire
 from server.bench.errors import BenchError
 from server.bench.planning_tape import About, Tape, new_tape, read_tape
 from server.bench.request import BenchRequest
 
-__all__ = ["answers_of"]
+__all__ = ["answers_of", "spec_of"]
 
 _RECORDED = "recorded:"
+
+
+def spec_of(model: str) -> ModelSpec:
+    """Return what a name such as `local:NAME` stands for.
+
+    Raises:
+        BenchError: nothing.
+    """
+    try:
+        return parse_model(model)
+    except ValueError as error:
+        raise BenchError(str(error)) from error
 
 
 @asynccontextmanager
 async def answers_of(
     request: BenchRequest, recorded: Callable[[], Tape]
-) -> AsyncGenerator[tuple[Tape, Backend | None]]:
+) -> AsyncGenerator[tuple[Tape, Wire | None]]:
     """Yield the tape of a model's answers, and the model where one is asked for what is not on it.
 
     Args:
@@ -41,8 +53,8 @@ async def answers_of(
         yield (recorded() if given is None else read_tape(Path(given.removeprefix(_RECORDED)))), None
         return
     try:
-        spec = parse_model(request.model)
-    except ValueError as error:
+        spec = spec_of(request.model)
+    except BenchError as error:
         raise BenchError(f"{error}, or recorded:FILE") from error
     async with open_bank(request.configured) as bank:
         live = await bank.context.models.open(spec)

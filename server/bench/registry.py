@@ -83,11 +83,26 @@ _ALL = (
         frozenset({"tasks", "config", "model", "tape", "keep", "mcp_bench"}),
     ),
     Benchmark(
+        "drive",
+        "server.bench.drive_bench",
+        "drives long tasks step by step under each context template, by a scripted policy, and by a model"
+        " where --model names one",
+        frozenset({"model"}),
+    ),
+    Benchmark(
         "stream",
         "server.bench.stream_bench",
-        "shows what curation does to skills that harm or make no difference, on simulated streams",
-        frozenset({"parts"}),
+        "shows what curation does to skills that harm or make no difference, on simulated streams, and what a"
+        " bank is worth over streams of recurring tasks on the demo's servers: without a model, with a"
+        " simulated one that says so, and with --model",
+        frozenset({"parts", "model", "keep"}),
         STREAM_PARTS,
+    ),
+    Benchmark(
+        "problems",
+        "server.bench.problems_bench",
+        "asks --model the problems of --tasks: a file of HumanEval, MBPP, GSM8K or MATH as published",
+        frozenset({"tasks", "model"}),
     ),
 )
 BENCHMARKS = {one.name: one for one in _ALL}

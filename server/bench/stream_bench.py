@@ -1,6 +1,7 @@
 """The stream benchmark: what a bank is worth while tasks come in, and what curation does to a bad skill.
 
-`suppression` is simulated and says so; `streams` runs on real servers, planned without a model.
+`suppression` is simulated and says so; `streams` runs on real servers, planned without a model, by a
+simulated one that says so, and by a real one where it is given.
 """
 
 from __future__ import annotations
@@ -9,13 +10,18 @@ import platform
 import time
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from pathlib import Path
 
+from server.backends.backend import Wire
+from server.bench.models import spec_of
 from server.bench.registry import STREAM_PARTS
 from server.bench.request import BenchRequest, Measured, show_progress
-from server.bench.stream_report import StreamBenchReport, render_stream_report
+from server.bench.stream_report import StreamBenchReport
 from server.bench.stream_runs import StreamSize, measure_streams
+from server.bench.stream_table import render_stream_report
 from server.bench.suppression import SuppressionOptions, measure_suppression
 from server.progress import ProgressListener, ignore_progress
+from server.wiring import open_bank
 
 __all__ = ["StreamOptions", "measure", "quick_stream_options", "run_stream_bench"]
 
@@ -29,13 +35,25 @@ class StreamOptions:
     streams: StreamSize = field(default_factory=StreamSize)
     suppression: SuppressionOptions = field(default_factory=SuppressionOptions)
     listener: ProgressListener = ignore_progress
+    model: Wire | None = None
+    """A real model that plans a part of the stream, None: none does."""
+    keep: Path | None = None
+    """File that finished pieces are read from and added to, None: nothing is kept."""
 
 
 def quick_stream_options() -> StreamOptions:
     """Return a size that ends within a minute on a machine that is not busy."""
     return StreamOptions(
         quick=True,
-        streams=StreamSize(length=12, families=2, planted=1),
+        streams=StreamSize(
+            length=10,
+            families=2,
+            planted=1,
+            frozen=("without a model",),
+            changed=0,
+            conditions=("none", "+ curation"),
+            simulated=("none", "+ curation"),
+        ),
         suppression=SuppressionOptions(streams=20),
     )
 
@@ -49,7 +67,7 @@ async def run_stream_bench(options: StreamOptions) -> StreamBenchReport:
         curve = measure_suppression(simulated, time.perf_counter)
     streams = None
     if "streams" in options.parts:
-        streams = await measure_streams(options.streams, options.listener)
+        streams = await measure_streams(options.streams, options.listener, options.model, options.keep)
     return StreamBenchReport(
         quick=options.quick,
         versions={"python": platform.python_version(), "skillbank": version("skillbank")},
@@ -62,7 +80,14 @@ async def run_stream_bench(options: StreamOptions) -> StreamBenchReport:
 async def measure(request: BenchRequest) -> Measured:
     """Measure what the command asks for."""
     options = quick_stream_options() if request.quick else StreamOptions()
-    report = await run_stream_bench(
-        replace(options, parts=request.parts_of(STREAM_PARTS), listener=show_progress)
-    )
+    parts = request.parts_of(STREAM_PARTS)
+    options = replace(options, parts=parts, keep=request.keep, listener=show_progress)
+    if request.model is None:
+        return _measured(await run_stream_bench(options))
+    async with open_bank(request.configured) as bank:
+        model = await bank.context.models.open(spec_of(request.model))
+        return _measured(await run_stream_bench(replace(options, model=model)))
+
+
+def _measured(report: StreamBenchReport) -> Measured:
     return Measured(report, render_stream_report(report))

@@ -1,4 +1,7 @@
-"""What the stream benchmark found: the operating curve of suppression, and streams over real servers."""
+"""What the stream benchmark found, as values: streams by condition, trials of harm and drift, the curve.
+
+Putting it into words is `stream_table`.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,168 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from server.bench.stream_runs import StreamRun, StreamsReport
-from server.bench.suppression import CurvePoint, SuppressionReport
+from server.bench.suppression import SuppressionReport
 
-__all__ = ["StreamBenchReport", "render_stream_report"]
+__all__ = [
+    "ChangedReport",
+    "FrozenReport",
+    "FrozenWay",
+    "NoiseReport",
+    "Pair",
+    "PlannerRuns",
+    "PlantedReport",
+    "StreamBenchReport",
+    "StreamRun",
+    "StreamsReport",
+]
 
 
-class StreamBenchReport(BaseModel):
-    """Answer of `bench stream`."""
-
+class _Report(BaseModel):
     model_config = ConfigDict(frozen=True)
+
+
+class StreamRun(_Report):
+    """What one condition came to."""
+
+    condition: str
+    tasks: int
+    right: int
+    """By Python's answer, labels aside."""
+    direct: int
+    """Tasks for which a skill was run before anything was planned."""
+    direct_right: int
+    """Those of them whose skill answered right by itself; what a plan mended afterwards is not counted."""
+    late_direct: int
+    """Direct hits in the second half of the stream: the steady state."""
+    late_tasks: int
+    withheld: int
+    """Tasks that did without their skill on purpose."""
+    tokens: int
+    """Of the planner; 0 where no model plans."""
+    late_tokens: int
+    """The same in the second half."""
+    calls: int
+    """Of tools, for answers; replays of admission and audits are not counted."""
+    seconds: float
+    """Learning included."""
+    bank: tuple[int, ...]
+    """Active skills after each quarter of the stream."""
+    wrong: tuple[str, ...] = ()
+    """The first tasks that were not answered right, by family."""
+
+
+class Pair(_Report):
+    """Two conditions task by task: McNemar's exact test."""
+
+    one: str
+    two: str
+    only_one: int
+    """Tasks that only the first got right."""
+    only_two: int
+    p: float
+
+
+class PlannerRuns(_Report):
+    """The conditions under one planner."""
+
+    planner: str
+    simulated: bool = False
+    runs: tuple[StreamRun, ...]
+    pairs: tuple[Pair, ...]
+
+    def run(self, condition: str) -> StreamRun | None:
+        """Return one condition's run, None where it was not made."""
+        return next((run for run in self.runs if run.condition == condition), None)
+
+
+class NoiseReport(_Report):
+    """Label noise beside the clean stream, on the tasks whose labels were true in both."""
+
+    share: float
+    tasks: int
+    right: int
+    right_without_noise: int
+
+    @property
+    def points(self) -> float:
+        """What noise costs, in percentage points."""
+        return 100 * (self.right_without_noise - self.right) / self.tasks if self.tasks else 0.0
+
+
+class FrozenWay(_Report):
+    """Held-out instances solved in one way by a bank that learns nothing more, without any check."""
+
+    way: str
+    right: int
+    tokens: int
+    calls: int
+    open: int
+    """Instances for which the way was open: a skill was there to run, or to start from."""
+
+
+class FrozenReport(_Report):
+    """Grow on the first half, freeze, and solve held-out instances in several ways."""
+
+    planner: str
+    grown_on: int
+    held_out: int
+    ways: tuple[FrozenWay, ...]
+
+
+class PlantedReport(_Report):
+    """A harmful skill among the right ones: its tests are right, its answer is that of another task."""
+
+    streams: int
+    restricted: int
+    guided_uses: tuple[int, ...]
+    """Trials with it, until it was restricted, by stream; -1: it was not, within the stream."""
+    restricted_within_14: int
+    answered_right: int
+    answered: int
+
+
+class ChangedReport(_Report):
+    """A tool that renames an argument in mid-stream, under skills that use it."""
+
+    before: int
+    """Tasks before the change, with what follows in each phase."""
+    before_right: int
+    unseen: int
+    """Tasks after the change and before an operator looked at the tool."""
+    unseen_right: int
+    unseen_direct: int
+    """Direct hits of a skill on the changed tool meanwhile; each would be a call nobody vouched for."""
+    stale: tuple[str, ...]
+    """Skills that were stale when the change was noticed."""
+    after: int
+    """Tasks after the operator looked."""
+    after_right: int
+    after_direct: int
+    until_direct: int | None
+    """Tasks of the changed tool until the first direct hit; None: there was none."""
+    recovered: tuple[str, ...]
+    """How each stale skill came back, or why not."""
+    wrong_direct: int
+    """Wrong answers that a skill gave after the change."""
+
+
+class StreamsReport(_Report):
+    """Streams over real servers."""
+
+    seed: int
+    length: int
+    families: tuple[str, ...]
+    servers: tuple[str, ...]
+    planners: tuple[PlannerRuns, ...]
+    noise: NoiseReport | None = None
+    frozen: tuple[FrozenReport, ...] = ()
+    planted: PlantedReport | None = None
+    changed: ChangedReport | None = None
+    not_measured: tuple[str, ...] = ()
+
+
+class StreamBenchReport(_Report):
+    """Answer of `bench stream`."""
 
     bench: Literal["stream"] = "stream"
     quick: bool
@@ -25,64 +180,3 @@ class StreamBenchReport(BaseModel):
     streams: StreamsReport | None = None
     """Over real servers. None where it was not asked for."""
     seconds: float = 0.0
-
-
-def render_stream_report(report: StreamBenchReport) -> str:
-    """Return the tables of the report as Markdown."""
-    parts = [_suppression(report.suppression)] if report.suppression else []
-    parts += [_streams(report.streams)] if report.streams else []
-    return "\n".join(parts)
-
-
-def _suppression(found: SuppressionReport) -> str:
-    head = (
-        f"Simulated: {found.points[0].streams} streams of each kind, seed {found.seed}; no tool is called."
-        f" Error rate {found.error_rate:g}, {found.withheld:.0%} withheld,"
-        f" {found.withheld_under_suspicion:.0%} under suspicion. Audits are thought to pass.\n\n"
-        "| skill | right with it | right without | guided uses | restricted, 95 % | after, median |"
-        " the paper's rule would suppress |\n|---|---:|---:|---:|---:|---:|---:|\n"
-    )
-    return head + "".join(_row(point) for point in found.points)
-
-
-def _row(point: CurvePoint) -> str:
-    after = f"{point.median_uses:g}" if point.median_uses is not None else "–"
-    return (
-        f"| {point.kind} | {point.guided_rate:.2f} | {point.control_rate:.2f} | {point.within} |"
-        f" {point.share:.1%} ({point.low:.1%} to {point.high:.1%}) | {after} | {point.paper_share:.0%} |\n"
-    )
-
-
-def _streams(found: StreamsReport) -> str:
-    head = (
-        f"{found.families} families over {len(found.servers)} real servers ({', '.join(found.servers)}), seed"
-        f" {found.seed}, planner: {found.planner}.\n\n"
-        "| condition | right | direct hits | right of these | second half | withheld | calls | seconds |"
-        " active skills by quarter |\n|---|---:|---:|---:|---:|---:|---:|---:|---|\n"
-    )
-    rows = "".join(_run(run) for run in found.runs)
-    pairs = "".join(
-        f"- {pair.one} against {pair.two}: only the first right {pair.only_one}, only the second"
-        f" {pair.only_two}, McNemar p = {pair.p:.3g}\n"
-        for pair in found.pairs
-    )
-    frozen, planted = found.frozen, found.planted
-    told = (
-        f"- frozen bank, {frozen.held_out} held-out instances: {frozen.direct_right} right with the bank"
-        f" ({frozen.direct_hits} direct), {frozen.dynamic_right} planned from scratch\n"
-        f"- planted harmful skill with tests it passes, {planted.streams} streams: restricted in"
-        f" {planted.restricted}, within 14 guided uses in {planted.restricted_within_14}; guided uses"
-        f" {', '.join(map(str, planted.guided_uses))}; {planted.answered_right} of {planted.answered} tasks"
-        " answered right meanwhile\n"
-    )
-    missing = "".join(f"- not measured: {what}\n" for what in found.not_measured)
-    return f"{head}{rows}\n{pairs}{told}{missing}"
-
-
-def _run(run: StreamRun) -> str:
-    late = f"{run.late_direct}/{run.late_tasks}"
-    share = f"{run.direct_right / run.direct:.0%}" if run.direct else "–"
-    return (
-        f"| {run.condition} | {run.right}/{run.tasks} | {run.direct} | {share} | {late} | {run.withheld} |"
-        f" {run.calls} | {run.seconds:.0f} | {', '.join(map(str, run.bank))} |\n"
-    )

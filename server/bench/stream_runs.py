@@ -1,166 +1,61 @@
-"""Running a stream of tasks through a real bank over real servers, under the conditions that are compared.
+"""The same stream under every condition, planner by planner, and what the conditions differ in.
 
-Paper: FlowEvo (Table 4): no skills; compiled only; reused too; curated too; 134 episodes.
-Differs: the planner is the deterministic one, so no condition spends a token, and text memory, which
-    only a model reads, is not measured here. Right is what Python computed, not what a model says.
+Paper: FlowEvo (Table 4): 134 episodes from an empty bank, conditions compared by McNemar's test.
+Differs: families recur over real tool servers; a planner without a model, one that is simulated and
+    says so, and a real model where one is given, each in its own table.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import comb
 from pathlib import Path
-from random import Random
 from tempfile import TemporaryDirectory
-from typing import Literal, cast
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue
-
-from server.bank import Bank
-from server.bench.servers import demo_document
-from server.bench.stream_tasks import FAMILIES, SERVERS, StreamTask, stream_of
+from server.backends.backend import Wire
+from server.bench.kept import Kept
+from server.bench.stream_changed import measure_changed
+from server.bench.stream_episodes import Answer, Played, PlayedLines, play
+from server.bench.stream_frozen import measure_frozen
+from server.bench.stream_planner import simulated_planner
+from server.bench.stream_planted import measure_planted
+from server.bench.stream_report import (
+    ChangedReport,
+    FrozenReport,
+    NoiseReport,
+    Pair,
+    PlannerRuns,
+    PlantedReport,
+    StreamRun,
+    StreamsReport,
+)
+from server.bench.stream_tasks import FAMILIES, StreamTask, servers_of, stream_of
+from server.bench.stream_world import NOISE, WAYS, Condition, open_stream_bank
 from server.progress import Progress, ProgressListener
-from server.requests import Budget, SolveRequest
-from server.settings import Settings
-from server.verification import Checks
-from server.wiring import open_bank
-from skills_store.skill import ReplayTest, Skill
-from skills_store.workflow.assertions import check_assertion
-from skills_store.workflow.hashing import content_hash, shape_hash
-from skills_store.workflow.model import Workflow
 
-__all__ = [
-    "Condition",
-    "FrozenReport",
-    "Pair",
-    "PlantedReport",
-    "StreamRun",
-    "StreamSize",
-    "StreamsReport",
-    "mcnemar",
-    "measure_streams",
-]
+__all__ = ["StreamSize", "mcnemar", "measure_streams"]
 
-Condition = Literal["none", "compile only", "+ reuse", "+ curation", "20 % label noise"]
-_CONDITIONS: tuple[Condition, ...] = ("none", "compile only", "+ reuse", "+ curation", "20 % label noise")
+_WITHOUT_MODEL: tuple[Condition, ...] = (
+    "none",
+    "compile only",
+    "+ reuse",
+    "+ curation",
+    "no admission gate",
+    "20 % label noise",
+)
+_WITH_MODEL: tuple[Condition, ...] = ("none", "compile only", "+ reuse", "+ curation", "text memory")
 _COMPARED: tuple[tuple[Condition, Condition], ...] = (
     ("none", "compile only"),
     ("compile only", "+ reuse"),
     ("+ reuse", "+ curation"),
     ("none", "+ curation"),
+    ("text memory", "+ curation"),
+    ("+ reuse", "no admission gate"),
 )
-_BUDGET = Budget(seconds=20, calls=200, candidates=60)
-_NOISE = 0.2
-
-
-class _Report(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class StreamRun(_Report):
-    """What one condition came to."""
-
-    condition: str
-    tasks: int
-    right: int
-    """By Python's answer. With label noise only tasks whose label was true are counted."""
-    direct: int
-    """Tasks whose last answer came from a skill run without a plan."""
-    direct_right: int
-    late_direct: int
-    """The same in the second half of the stream."""
-    late_tasks: int
-    withheld: int
-    tokens: int
-    """None is spent: there is no model."""
-    calls: int
-    """Of tools, for answers; replays of admission and audits are not counted."""
-    seconds: float
-    bank: tuple[int, ...]
-    """Active skills after each quarter of the stream."""
-
-
-class Pair(_Report):
-    """Two conditions task by task: McNemar's exact test."""
-
-    one: str
-    two: str
-    only_one: int
-    """Tasks that only the first got right."""
-    only_two: int
-    p: float
-
-
-class FrozenReport(_Report):
-    """Grow on the first half, freeze, and solve held-out instances in two ways."""
-
-    held_out: int
-    direct_right: int
-    direct_hits: int
-    dynamic_right: int
-
-
-class PlantedReport(_Report):
-    """A harmful skill among the right ones: its tests are right, its answer is that of another task."""
-
-    streams: int
-    restricted: int
-    guided_uses: tuple[int, ...]
-    """Trials with it, until it was restricted, by stream; -1: it was not, within the stream."""
-    restricted_within_14: int
-    answered_right: int
-    answered: int
-
-
-class StreamsReport(_Report):
-    """Streams over real servers, with the deterministic planner."""
-
-    seed: int
-    families: int
-    servers: tuple[str, ...]
-    planner: str = "deterministic, no model"
-    runs: tuple[StreamRun, ...]
-    pairs: tuple[Pair, ...]
-    frozen: FrozenReport
-    planted: PlantedReport
-    not_measured: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """How a condition's bank is set up, and how it is asked."""
-
-    learning: str = "auto"
-    curation: Mapping[str, JsonValue] | None = None
-    route: Literal["dynamic"] | None = None
-    noise: float = 0.0
-
-
-_OFF: Mapping[str, JsonValue] = {"withhold": 0, "audit_every": 0}
-_WAYS: dict[Condition, _Way] = {
-    "none": _Way(learning="off", curation=_OFF, route="dynamic"),
-    "compile only": _Way(curation=_OFF, route="dynamic"),
-    "+ reuse": _Way(curation=_OFF),
-    "+ curation": _Way(),
-    "20 % label noise": _Way(noise=_NOISE),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    task: StreamTask
-    right: bool
-    direct: bool
-    withheld: bool
-    labelled: bool
-    """Whether the bank was told the truth about its answer."""
-    calls: int
-    seconds: float
+_DETERMINISTIC = "deterministic planner, no model"
+_MOST_WRONG_TOLD = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,121 +67,189 @@ class StreamSize:
     seed: int = 7
     families: int = len(FAMILIES)
     """The first so many."""
-    planted: int = 20
+    planted: int = 12
     """Streams with a harmful skill."""
+    with_model: int = 24
+    """Tasks that a real model plans, where one is given."""
+    conditions: tuple[Condition, ...] = _WITHOUT_MODEL
+    """Without a model."""
+    simulated: tuple[Condition, ...] = _WITH_MODEL
+    """With the simulated planner."""
+    frozen: tuple[Literal["without a model", "simulated"], ...] = ("without a model", "simulated")
+    """Planners under which a grown bank is frozen and its ways are compared."""
+    changed: int = 36
+    """Tasks of the stream in which a tool changes; 0: it is left out."""
 
 
-async def measure_streams(size: StreamSize, listener: ProgressListener) -> StreamsReport:
+async def measure_streams(
+    size: StreamSize, listener: ProgressListener, model: Wire | None = None, keep: Path | None = None
+) -> StreamsReport:
     """Return what every condition made of the same stream.
 
     Args:
         size: how much is run.
         listener: told what is measured.
+        model: a real one, which plans a part of the stream; None: none does.
+        keep: a file that finished conditions are read from and added to; None: nothing is kept.
 
     Raises:
         DemoServersMissing: the tool servers are not installed.
     """
     stream = stream_of(size.length, size.seed, FAMILIES[: size.families])
-    answers: dict[Condition, list[_Answer]] = {}
-    runs: list[StreamRun] = []
-    for condition in _CONDITIONS:
-        listener(Progress("bench", f"stream of {size.length} tasks: {condition}"))
-        answers[condition], bank = await _run(stream, _WAYS[condition])
-        runs.append(_summary(condition, answers[condition], bank))
+    kept = _Pieces(Kept(keep), size, listener)
+    played = await kept.conditions(stream, size.conditions, None)
+    planners = [_runs(_DETERMINISTIC, played)]
+    frozen: list[FrozenReport] = []
+    if "without a model" in size.frozen:
+        frozen.append(await kept.frozen(stream, None, _DETERMINISTIC))
+    if size.simulated:
+        simulated = await kept.simulated(stream)
+        planners.append(_runs("compact planner", simulated, is_simulated=True))
+    if "simulated" in size.frozen:
+        planner = simulated_planner(stream, size.seed)
+        frozen.append(await kept.frozen(stream, planner, "compact planner (simulated)"))
+    if model is not None:
+        part = stream[: size.with_model]
+        modelled = await kept.conditions(part, ("none", "+ curation", "text memory"), model)
+        planners.append(_runs(f"{model.name}, the first {len(part)} tasks", modelled))
     return StreamsReport(
         seed=size.seed,
-        families=size.families,
-        servers=SERVERS,
-        runs=tuple(runs),
-        pairs=tuple(_pair(one, two, answers) for one, two in _COMPARED),
-        frozen=await _frozen(stream, listener),
-        planted=await _planted(size.planted, size.seed, listener),
-        not_measured=(
-            "text memory: only a model reads it, and none takes part",
-            "tokens: the deterministic planner spends none",
-            "a schema change in mid-stream: see the drift of excel-mcp-server in tests/live",
-            "the admission gate off",
-            "τ²-bench, BFCL and TextWorld streams",
-        ),
+        length=size.length,
+        families=tuple(family.id for family in FAMILIES[: size.families]),
+        servers=servers_of(stream),
+        planners=tuple(planners),
+        noise=_noise(played),
+        frozen=tuple(frozen),
+        planted=await kept.planted() if size.planted else None,
+        changed=await kept.changed() if size.changed else None,
+        not_measured=_not_measured(model),
     )
 
 
-def _written(folder: Path, way: _Way) -> Settings:
-    document = demo_document(SERVERS)
-    own = cast("dict[str, JsonValue]", document["skillbank"])
-    own["learning"] = way.learning
-    if way.curation is not None:
-        own["curation"] = dict(way.curation)
-    config = folder / "config.json"
-    config.write_text(json.dumps(document), encoding="utf-8")
-    return Settings(config, folder / "store.db", environment={})
+def _not_measured(model: Wire | None) -> tuple[str, ...]:
+    there = ("τ²-bench, BFCL and TextWorld as families",)
+    return there if model is not None else ("a real model: give one with --model", *there)
 
 
-async def _run(stream: Sequence[StreamTask], way: _Way) -> tuple[list[_Answer], list[int]]:
-    with TemporaryDirectory() as folder:
-        async with open_bank(_settings(Path(folder), way)) as bank:
-            return await _answered(stream, way, bank)
+@dataclass(frozen=True)
+class _Pieces:
+    """The parts of a run, each kept as soon as it is finished."""
+
+    kept: Kept
+    size: StreamSize
+    listener: ProgressListener
+
+    async def conditions(
+        self, stream: Sequence[StreamTask], conditions: Sequence[Condition], planner: Wire | None
+    ) -> dict[Condition, Played]:
+        """Return what each condition made of a stream."""
+        played: dict[Condition, Played] = {}
+        who = planner.name if planner is not None else "no model"
+        for condition in conditions:
+            self.listener(Progress("bench", f"stream of {len(stream)} tasks, {who}: {condition}"))
+
+            async def make(condition: Condition = condition) -> PlayedLines:
+                return PlayedLines.of(await _played(stream, condition, planner))
+
+            key = f"{who}, {condition}, {self._size} of {len(stream)}"
+            lines = await self.kept.or_made("streams", key, PlayedLines, make)
+            played[condition] = lines.played(stream)
+        return played
+
+    async def simulated(self, stream: Sequence[StreamTask]) -> dict[Condition, Played]:
+        """Play with a planner that makes the same mistakes in each condition."""
+        played: dict[Condition, Played] = {}
+        for condition in self.size.simulated:
+            planner = simulated_planner(stream, self.size.seed)
+            played |= await self.conditions(stream, (condition,), planner)
+        return played
+
+    async def frozen(self, stream: Sequence[StreamTask], planner: Wire | None, name: str) -> FrozenReport:
+        """Return what a frozen bank is worth, way by way."""
+
+        async def make() -> FrozenReport:
+            return await measure_frozen(stream, planner, name, self.listener)
+
+        return await self.kept.or_made("frozen", f"{name}, {self._size}", FrozenReport, make)
+
+    async def planted(self) -> PlantedReport:
+        """Return how soon a harmful skill is restricted."""
+
+        async def make() -> PlantedReport:
+            return await measure_planted(self.size.planted, self.size.seed, self.listener)
+
+        return await self.kept.or_made("planted", f"{self.size.planted}, {self._size}", PlantedReport, make)
+
+    async def changed(self) -> ChangedReport:
+        """Return what a tool that changes in mid-stream costs."""
+
+        async def make() -> ChangedReport:
+            return await measure_changed(self.size.changed, self.size.seed, self.listener)
+
+        return await self.kept.or_made("changed", f"{self.size.changed}, {self._size}", ChangedReport, make)
+
+    @property
+    def _size(self) -> str:
+        return f"{self.size.length} tasks, {self.size.families} families, seed {self.size.seed}"
 
 
-def _settings(folder: Path, way: _Way) -> Settings:
-    return replace(_written(folder, way), environment=dict(os.environ))
+async def _played(stream: Sequence[StreamTask], condition: Condition, planner: Wire | None) -> Played:
+    way = WAYS[condition]
+    with TemporaryDirectory(prefix="skillbank-bench-") as folder:
+        async with open_stream_bank(Path(folder), way, planner, servers=servers_of(stream)) as bank:
+            return await play(stream, way, bank)
 
 
-async def _answered(stream: Sequence[StreamTask], way: _Way, bank: Bank) -> tuple[list[_Answer], list[int]]:
-    dice = Random("labels")
-    answers: list[_Answer] = []
-    sizes: list[int] = []
-    quarter = max(1, len(stream) // 4)
-    for number, task in enumerate(stream, 1):
-        answers.append(await _solved(task, way, bank, flipped=dice.random() < way.noise))
-        if number % quarter == 0 and len(sizes) < 4:
-            sizes.append(sum(head.state == "active" for head in bank.context.store.heads()))
-    return answers, sizes
-
-
-async def _solved(task: StreamTask, way: _Way, bank: Bank, *, flipped: bool) -> _Answer:
-    label = f"!({task.assertion})" if flipped else task.assertion
-    request = SolveRequest(checks=Checks((label,)), budget=_BUDGET, route=way.route)
-    started = time.perf_counter()
-    report = await bank.solve(task.task, request)
-    seconds = time.perf_counter() - started
-    told = (
-        report.outputs is not None
-        and check_assertion(
-            task.assertion, output=cast("JsonValue", report.outputs), inputs={}, nodes={}
-        ).passed
+def _runs(planner: str, played: Mapping[Condition, Played], *, is_simulated: bool = False) -> PlannerRuns:
+    answers: dict[Condition, Sequence[Answer]] = {name: one.answers for name, one in played.items()}
+    return PlannerRuns(
+        planner=planner,
+        simulated=is_simulated,
+        runs=tuple(_summary(condition, one) for condition, one in played.items()),
+        pairs=tuple(_pair(one, two, answers) for one, two in _COMPARED if one in answers and two in answers),
     )
-    return _Answer(
-        task=task,
-        right=told,
-        direct=report.route == "direct",
-        withheld=any("left out of this one" in reason for reason in report.route_reasons),
-        labelled=not flipped,
-        calls=report.calls,
-        seconds=seconds,
-    )
 
 
-def _summary(condition: Condition, answers: Sequence[_Answer], bank: Sequence[int]) -> StreamRun:
-    told = [answer for answer in answers if answer.labelled]
-    late = [answer for answer in told if answer.task.number >= len(answers) // 2]
+def _summary(condition: Condition, played: Played) -> StreamRun:
+    answers = played.answers
+    late = [answer for answer in answers if answer.task.number >= len(answers) // 2]
+    wrong = [answer.task.family.id for answer in answers if not answer.right]
     return StreamRun(
         condition=condition,
-        tasks=len(told),
-        right=sum(answer.right for answer in told),
-        direct=sum(answer.direct for answer in told),
-        direct_right=sum(answer.direct and answer.right for answer in told),
+        tasks=len(answers),
+        right=sum(answer.right for answer in answers),
+        direct=sum(answer.direct for answer in answers),
+        direct_right=sum(answer.direct_right for answer in answers),
         late_direct=sum(answer.direct for answer in late),
         late_tasks=len(late),
-        withheld=sum(answer.withheld for answer in told),
-        tokens=0,
-        calls=sum(answer.calls for answer in told),
-        seconds=sum(answer.seconds for answer in told),
-        bank=tuple(bank),
+        withheld=sum(answer.withheld for answer in answers),
+        tokens=sum(answer.tokens for answer in answers),
+        late_tokens=sum(answer.tokens for answer in late),
+        calls=sum(answer.calls for answer in answers),
+        seconds=sum(answer.seconds for answer in answers),
+        bank=played.bank,
+        wrong=tuple(wrong[:_MOST_WRONG_TOLD]),
     )
 
 
-def _pair(one: Condition, two: Condition, answers: Mapping[Condition, Sequence[_Answer]]) -> Pair:
+def _noise(played: Mapping[Condition, Played]) -> NoiseReport | None:
+    noisy, clean = played.get("20 % label noise"), played.get("+ curation")
+    if noisy is None or clean is None:
+        return None
+    both = [
+        (one, other)
+        for one, other in zip(noisy.answers, clean.answers, strict=True)
+        if one.labelled and other.labelled
+    ]
+    return NoiseReport(
+        share=NOISE,
+        tasks=len(both),
+        right=sum(one.right for one, _ in both),
+        right_without_noise=sum(other.right for _, other in both),
+    )
+
+
+def _pair(one: Condition, two: Condition, answers: Mapping[Condition, Sequence[Answer]]) -> Pair:
     both = list(zip(answers[one], answers[two], strict=True))
     only_one = sum(a.right and not b.right for a, b in both)
     only_two = sum(b.right and not a.right for a, b in both)
@@ -297,99 +260,3 @@ def mcnemar(only_one: int, only_two: int) -> float:
     """Return the two-sided p of McNemar's exact test, 1 where nothing is discordant."""
     total, least = only_one + only_two, min(only_one, only_two)
     return min(1.0, 2 * sum(comb(total, k) for k in range(least + 1)) / 2**total)
-
-
-async def _frozen(stream: Sequence[StreamTask], listener: ProgressListener) -> FrozenReport:
-    """Grow a bank on the first half, then let it learn nothing more."""
-    listener(Progress("bench", "frozen bank: grow, freeze, solve held-out instances"))
-    half = len(stream) // 2
-    grown, held = stream[:half], stream[half:]
-    with TemporaryDirectory() as folder:
-        place = Path(folder)
-        async with open_bank(_settings(place, _WAYS["+ reuse"])) as bank:
-            await _answered(grown, _WAYS["+ reuse"], bank)
-        still = _Way(learning="off", curation=_OFF)
-        async with open_bank(_settings(place, still)) as bank:
-            direct, _ = await _answered(held, still, bank)
-            dynamic, _ = await _answered(held, replace(still, route="dynamic"), bank)
-    return FrozenReport(
-        held_out=len(held),
-        direct_right=sum(answer.right for answer in direct),
-        direct_hits=sum(answer.direct for answer in direct),
-        dynamic_right=sum(answer.right for answer in dynamic),
-    )
-
-
-_PLANTED_LENGTH = 60
-
-
-async def _planted(streams: int, seed: int, listener: ProgressListener) -> PlantedReport:
-    """Plant a skill that hashes with the wrong algorithm, and see how soon it is restricted."""
-    family = tuple(one for one in FAMILIES if one.id == "sha256")
-    uses: list[int] = []
-    right = answered = 0
-    for number in range(streams):
-        listener(Progress("bench", f"planted harmful skill: stream {number + 1} of {streams}"))
-        with TemporaryDirectory() as folder:
-            async with open_bank(_settings(Path(folder), _Way())) as bank:
-                found, answers = await _until_restricted(
-                    stream_of(_PLANTED_LENGTH, seed + number, family), bank
-                )
-        uses.append(found)
-        right, answered = right + sum(a.right for a in answers), answered + len(answers)
-    return PlantedReport(
-        streams=streams,
-        restricted=sum(use >= 0 for use in uses),
-        guided_uses=tuple(uses),
-        restricted_within_14=sum(0 <= use <= 14 for use in uses),
-        answered_right=right,
-        answered=answered,
-    )
-
-
-async def _until_restricted(stream: Sequence[StreamTask], bank: Bank) -> tuple[int, list[_Answer]]:
-    way, answers = _Way(), list[_Answer]()
-    name: str | None = None
-    for task in stream:
-        answers.append(await _solved(task, way, bank, flipped=False))
-        active = [head for head in bank.context.store.heads() if head.state == "active"]
-        if name is None and active:
-            name = _plant(active[0], bank)
-        head = bank.context.store.head(name) if name is not None else None
-        if head is not None and head.state != "active":
-            trials = bank.context.store.episodes(999, name)
-            return sum(t.arm == "guided" and t.version == head.version for t in trials), answers
-    return -1, answers
-
-
-def _plant(skill: Skill, bank: Bank) -> str:
-    """Put a version of a skill in use that calls another hash, with tests that it passes."""
-    context = bank.context
-    text = skill.workflow.model_dump_json().replace("hash_sha256", "hash_sha384")
-    workflow = Workflow.model_validate_json(text)
-    tools = [tool for tool in context.known() if tool.id.tool == "hash_sha384"]
-    pins = tuple(
-        pin.model_copy(update={"tool": tools[0].id, "contract_hash": tools[0].contract_hash})
-        for pin in skill.pins
-    )
-    planted = skill.model_copy(
-        update={
-            "version": skill.version + 1,
-            "reason": "planted by the benchmark",
-            "workflow": workflow,
-            "content_hash": content_hash(workflow),
-            "shape_hash": shape_hash(workflow),
-            "pins": pins,
-            "tests": tuple(_as_planted(test) for test in skill.tests),
-            "created_at": context.clock(),
-        }
-    )
-    context.store.add_version(planted, expected_head=skill.version)
-    return planted.name
-
-
-def _as_planted(test: ReplayTest) -> ReplayTest:
-    """Return a test with the answer that the planted skill gives."""
-    texts = [str(value) for value in test.inputs.values()]
-    digest = hashlib.sha384(texts[0].encode()).hexdigest()
-    return test.model_copy(update={"outputs": dict.fromkeys(test.outputs, digest), "recorded": ()})

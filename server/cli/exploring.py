@@ -9,7 +9,7 @@ from typing import Literal, cast
 import click
 
 from catalog.whole_file import write_whole
-from server.bank.upstreams.exploring import Exploration
+from server.bank.upstreams.exploration import Exploration
 from server.cli.errors import NeedsApproval
 from server.cli.options import EXISTING, session_command
 from server.cli.render_exploring import render_exploration, render_plan

@@ -48,7 +48,7 @@ from server.surface_options import SurfaceOptions
 from skills_store.skill import Skill
 
 if TYPE_CHECKING:
-    from server.bank.upstreams.exploring import Exploration
+    from server.bank.upstreams.exploration import Exploration
     from server.execution.consent import Consent
     from server.exploration.profile import Profile
     from server.exploration.report import ExplorationPlan, ExplorationReport

@@ -33,7 +33,7 @@ from skills_store.workflow.references import (
     resolve,
 )
 
-__all__ = ["Widened", "instantiated", "widen"]
+__all__ = ["Widened", "as_second_run", "instantiated", "widen"]
 
 _PLACEHOLDER = re.compile(r"\{\$inputs\.([A-Za-z_]\w*)\}")
 
@@ -77,7 +77,7 @@ def widen(known: Skill, other: Skill, snapshot: Snapshot, *, optional: bool) -> 
     ids = {theirs.id: mine.id for mine, theirs in zip(known.workflow, other.workflow, strict=True)}
     _check_instance(workflow, inputs_two, two.workflow, ids)
     return Widened(
-        workflow, widening.one, inputs_two, tuple(widening.added), _as_test(second, inputs_two, ids)
+        workflow, widening.one, inputs_two, tuple(widening.added), as_second_run(second, inputs_two, ids)
     )
 
 
@@ -313,7 +313,14 @@ def _holds_flow(value: JsonValue) -> bool:
             return is_flow(value)
 
 
-def _as_test(test: ReplayTest, inputs: dict[str, JsonValue], ids: Mapping[str, str]) -> ReplayTest:
+def as_second_run(test: ReplayTest, inputs: dict[str, JsonValue], ids: Mapping[str, str]) -> ReplayTest:
+    """Return the run of another candidate as a held-out test of a skill.
+
+    Args:
+        test: of the other candidate.
+        inputs: of the skill, under which it makes that run.
+        ids: of the skill's nodes, by those of the other candidate.
+    """
     recorded = tuple(_renamed(call, ids) for call in test.recorded)
     return ReplayTest(
         name="second_run",

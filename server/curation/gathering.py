@@ -29,7 +29,7 @@ from skills_store.skill import ReplayTest, Skill
 from skills_store.workflow.check import check_workflow
 from skills_store.workflow.flows import check_flows
 
-__all__ = ["Candidate", "Gathered", "gather_evidence"]
+__all__ = ["Candidate", "Gathered", "differing_inputs", "gather_evidence"]
 
 _ENOUGH_VARIED_RUNS = 2
 _MOST_VARIED_RUNS = 24

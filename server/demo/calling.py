@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +10,14 @@ from time import perf_counter
 from typing import cast
 
 import mcp.types as types
-from mcp import Client, MCPError, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp import Client, MCPError
 from pydantic import JsonValue
 
+from catalog.child_process import LastWords, open_process
+from catalog.config import ServerSpec
+from catalog.errors import ServerUnavailable
+from catalog.transport import MAX_MESSAGE_BYTES
+from catalog.wire import Wire
 from server.demo.report import Called
 from server.demo.stories import HeldOutCall, Story
 from server.progress import Progress, ProgressListener, ignore_progress
@@ -46,18 +51,24 @@ async def call_as_client(
         progress: told of every call.
     """
     program, *arguments = command
-    with log.open("w", encoding="utf-8") as errors:
-        transport = stdio_client(StdioServerParameters(command=program, args=arguments), errlog=errors)
-        try:
-            async with Client(transport, read_timeout_seconds=_TIMEOUT_SECONDS) as client:
-                return await _session(client, stories, progress)
-        except ExceptionGroup as group:
-            lost, defect = group.split((MCPError, OSError))
-            if lost is None or defect is not None:
-                raise
-        except OSError as error:
-            return _unanswered(stories, f"our server could not be started: {error}")
-    return _unanswered(stories, f"our server did not answer; its last words: {_last_line(log)}")
+    spec = ServerSpec("skillbank", program, tuple(arguments), env=dict(os.environ))
+    words = LastWords()
+    try:
+        # The whole tree of the server is gone when this is left, also when it is left by an interrupt.
+        streams = Wire().around(open_process(spec, words, MAX_MESSAGE_BYTES))
+        async with Client(streams, read_timeout_seconds=_TIMEOUT_SECONDS) as client:
+            return await _session(client, stories, progress)
+    except ExceptionGroup as group:
+        lost, defect = group.split((MCPError, ServerUnavailable))
+        if lost is None or defect is not None:
+            raise
+    except MCPError:
+        pass  # told below, with what the server said
+    except ServerUnavailable as error:
+        return _unanswered(stories, f"our server could not be started: {error}")
+    finally:
+        log.write_bytes(words.stderr)
+    return _unanswered(stories, f"our server did not answer; {words.describe() or 'it said nothing'}")
 
 
 async def _session(client: Client, stories: Sequence[Story], progress: ProgressListener) -> ClientSession:
@@ -109,11 +120,6 @@ def _wrong(call: HeldOutCall, problem: str) -> Called:
 def _words(result: types.CallToolResult) -> str:
     texts = [block.text for block in result.content if isinstance(block, types.TextContent)]
     return "\n".join(texts) or "no structured answer"
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text("utf-8", errors="replace").splitlines()
-    return lines[-1] if lines else "none"
 
 
 def _unanswered(stories: Sequence[Story], problem: str) -> ClientSession:

@@ -5,7 +5,8 @@ signature, every input bound, no veto, and a margin before the next candidate.
 Differs: like means word for word, small talk aside, and equal in every value that no input takes,
 since a near miss (Jaccard >= 0.85 in the paper) answers another question; what a check then
 refuses falls back to a plan in the same episode. The margin is one of trust, since the words of
-several candidates are the same then.
+several candidates are the same then; before that, what each was right or wrong with decides
+(facts §3.2, negative preconditions).
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ def choose_route(
     inputs: Mapping[str, JsonValue],
     skills: Iterable[Skill],
     trust: Callable[[Skill], Trust] | None = None,
+    shown: Callable[[Direct], bool | None] | None = None,
     *,
     is_asked_for: bool = False,
 ) -> Choice:
@@ -71,6 +73,8 @@ def choose_route(
         inputs: given by name.
         skills: heads, in any state.
         trust: what use has shown of a skill; None: nothing yet.
+        shown: whether a skill was right with the words it would be given now, or wrong, or neither
+            (None): skills that were wrong are left out, and those that were right go first.
         is_asked_for: whether a person wants the direct route, against a veto too.
     """
     matched = [found for skill in skills if (found := match_skill(task, inputs, skill)) is not None]
@@ -85,6 +89,12 @@ def choose_route(
         return Choice(
             None, tuple(f"{found.skill.name}: {known[found.skill.name].veto}" for found in candidates)
         )
+    if shown is not None:
+        with_words = [(found, shown(found)) for found in allowed]
+        fit = [found for found, was_right in with_words if was_right is not False or is_asked_for]
+        if not fit:
+            return Choice(None, tuple(f"{found.skill.name} was wrong with these words" for found in allowed))
+        allowed = [found for found, was_right in with_words if was_right] or fit
     ranked = sorted(allowed, key=lambda found: (-known[found.skill.name].share, found.skill.name))
     first = ranked[0]
     if len(ranked) > 1 and known[first.skill.name].share - known[ranked[1].skill.name].share < _MARGIN:

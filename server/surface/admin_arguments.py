@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from server.bank.upstreams.exploration import Exploration
+from server.exploration.options import ExplorationOptions
 from server.surface.names import ADMIN_NAMES
 
 __all__ = [
     "ADMIN_ARGUMENTS",
     "AddServer",
+    "ExploreServer",
     "RemoveServer",
     "ReviewSkill",
     "RollBackSkill",
     "SetEffect",
 ]
+
+
+_DEFAULTS = ExplorationOptions()
 
 
 class _Arguments(BaseModel):
@@ -38,6 +45,26 @@ class RemoveServer(_Arguments):
     """Arguments of `remove_server`."""
 
     name: str = Field(description="Name of the server.")
+
+
+class ExploreServer(_Arguments):
+    """Arguments of `explore_server`."""
+
+    name: str = Field(description="Name of the server.")
+    budget_calls: int = Field(default=_DEFAULTS.budget_calls, ge=1, le=5_000, description="Calls in all.")
+    tasks: int = Field(default=_DEFAULTS.tasks, ge=0, le=100, description="Tasks wanted at most.")
+    difficulty: Literal[1, 2, 3] = Field(
+        default=_DEFAULTS.difficulty, description="Of the hardest tasks: 1 one call, 2 several, 3 chained."
+    )
+    tools: tuple[str, ...] = Field(default=(), description="Only these tools. Left out: all that may be.")
+    learn: bool = Field(default=True, description="Make skills of the tasks.")
+
+    def exploration(self) -> Exploration:
+        """Return what is asked of the bank."""
+        options = replace(
+            _DEFAULTS, budget_calls=self.budget_calls, tasks=self.tasks, difficulty=self.difficulty
+        )
+        return Exploration(self.name, options, frozenset(self.tools) or None, learn=self.learn)
 
 
 class ReviewSkill(_Arguments):
@@ -65,5 +92,11 @@ class SetEffect(_Arguments):
 
 
 ADMIN_ARGUMENTS: Mapping[str, type[BaseModel]] = MappingProxyType(
-    dict(zip(ADMIN_NAMES, (AddServer, RemoveServer, ReviewSkill, RollBackSkill, SetEffect), strict=True))
+    dict(
+        zip(
+            ADMIN_NAMES,
+            (AddServer, RemoveServer, ExploreServer, ReviewSkill, RollBackSkill, SetEffect),
+            strict=True,
+        )
+    )
 )

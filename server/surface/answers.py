@@ -1,11 +1,13 @@
-"""Output schemas of the always-there tools: the keys of `server.reports` as a client may rely on them.
+"""What the always-there tools answer: the keys of `server.reports` as a client may rely on them.
 
-They are open and shallow on purpose: a listing is read by a model, so it names what a caller acts on
-and leaves the full models to `docs/schemas`.
+They are a resource and not in the list of tools, which every conversation pays for. They are open and
+shallow: they name what a caller acts on and leave the full models to `docs/schemas`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import get_args
 
 from catalog.search import SearchMethod
@@ -13,7 +15,7 @@ from catalog.tools import JsonSchema
 from skills_store.skill import SkillState
 from skills_store.trace import Status
 
-__all__ = ["NOTED", "REPAIR", "RUN", "SAVED", "SKILL", "SKILLS", "TOOLS"]
+__all__ = ["ANSWERS"]
 
 _TEXT: JsonSchema = {"type": "string"}
 _COUNT: JsonSchema = {"type": "integer"}
@@ -68,10 +70,10 @@ _COMMON: JsonSchema = {
     "verifications": {**_OBJECTS, "description": "Who checked the result, and what they said."},
 }
 
-RUN: JsonSchema = _answer(_COMMON, ["status", "outputs", "faults", "calls"])
+_RUN: JsonSchema = _answer(_COMMON, ["status", "outputs", "faults", "calls"])
 """`RunReport`."""
 
-REPAIR: JsonSchema = _answer(
+_REPAIR: JsonSchema = _answer(
     {
         **_COMMON,
         "workflow": {**_OBJECT, "description": "The best workflow found, verified or not."},
@@ -95,7 +97,7 @@ REPAIR: JsonSchema = _answer(
 )
 """`RepairReport`."""
 
-SKILLS: JsonSchema = _answer(
+_SKILLS: JsonSchema = _answer(
     {
         "skills": {
             "type": "array",
@@ -120,7 +122,7 @@ SKILLS: JsonSchema = _answer(
 )
 """`SkillsReport`."""
 
-SKILL: JsonSchema = _answer(
+_SKILL: JsonSchema = _answer(
     {
         "name": _TEXT,
         "version": _COUNT,
@@ -137,7 +139,7 @@ SKILL: JsonSchema = _answer(
 )
 """`Skill`, without what its tests recorded."""
 
-TOOLS: JsonSchema = _answer(
+_TOOLS: JsonSchema = _answer(
     {
         "tools": {
             "type": "array",
@@ -162,9 +164,9 @@ TOOLS: JsonSchema = _answer(
 )
 """`ToolsReport`."""
 
-NOTED: JsonSchema = _answer({"trace": _TEXT, "passed": {"type": "boolean"}}, ["trace", "passed"])
+_NOTED: JsonSchema = _answer({"trace": _TEXT, "passed": {"type": "boolean"}}, ["trace", "passed"])
 """What was recorded of an outcome."""
-SAVED: JsonSchema = _answer(
+_SAVED: JsonSchema = _answer(
     {
         "skill": _or_null(_OBJECT, "The skill with name, version, state and inputs; null: not kept."),
         "reason": {"type": "string", "description": "Why it is in its state, or why it was not kept."},
@@ -188,7 +190,21 @@ _JOB: JsonSchema = {
     "result": _or_null(_OBJECT, "Structured content of the tool's result."),
     "expires_at": _or_null({"type": "number"}, "Unix seconds after which it is forgotten."),
 }
-JOB: JsonSchema = _answer(_JOB, ["job", "tool", "status"])
-"""A job as it stands."""
-JOBS: JsonSchema = _answer({**_JOB, "jobs": _OBJECTS}, [])
-"""A job, or the list of jobs."""
+_JOBS: JsonSchema = _answer({**_JOB, "jobs": _OBJECTS}, [])
+"""A job as it stands, or the list of jobs."""
+
+ANSWERS: Mapping[str, JsonSchema] = MappingProxyType(
+    {
+        "solve": _REPAIR,
+        "run_workflow": _RUN,
+        "repair_workflow": _REPAIR,
+        "find_skills": _SKILLS,
+        "describe_skill": _SKILL,
+        "call_skill": _RUN,
+        "find_tools": _TOOLS,
+        "report_outcome": _NOTED,
+        "save_skill": _SAVED,
+        "job": _JOBS,
+    }
+)
+"""JSON Schemas by tool; `call_tool` gives the answer of another server, of which nothing can be promised."""

@@ -14,7 +14,6 @@ from pydantic_core import core_schema
 
 from catalog.tools import JsonSchema, ToolId
 from server.requests import Budget, RepairRequest, SaveRequest, SolveRequest
-from server.surface.port import TRACE_META_KEY
 from server.verification import Checks
 
 __all__ = [
@@ -35,56 +34,38 @@ _BUDGET = Budget()
 
 _TEXT: JsonSchema = {"type": "string"}
 _STRINGS: JsonSchema = {"type": "array", "items": {"type": "string"}}
-_ANY_OBJECT: JsonSchema = {"type": "object", "additionalProperties": True}
-
+_ANY_OBJECT: JsonSchema = {"type": "object"}
+# What a model reads of a workflow is short: all lists of tools together have a bound. The document
+# itself is checked by its parser, which names each fault with its place.
 _NODE: JsonSchema = {
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": "Unique: a-z, 0-9, _."},
+        "id": _TEXT,
         "tool": {
             "type": "object",
-            "description": "As find_tools names it.",
             "properties": {"server": _TEXT, "tool": _TEXT},
             "required": ["server", "tool"],
         },
-        "skill": {
-            "type": "object",
-            "description": "Instead of tool.",
-            "properties": {"name": _TEXT, "version": {"type": "integer"}},
-            "required": ["name", "version"],
-        },
+        "skill": {"type": "object", "description": "Instead: {name, version}"},
         "arguments": {
-            **_ANY_OBJECT,
-            "description": "Literals, or whole-string references: $inputs.name, $nodes.id.output, $item, "
-            "each with optional #/json/pointer.",
+            "type": "object",
+            "description": "Literals or whole strings $inputs.name, $nodes.id.output#/pointer, $item",
         },
-        "for_each": {
-            "anyOf": [_TEXT, _ANY_OBJECT],
-            "description": "Yields a list: the node runs for each $item.",
-        },
-        "when": {
-            "anyOf": [_TEXT, _ANY_OBJECT, {"type": "boolean"}],
-            "description": "False skips the node.",
-        },
-        "after": {**_STRINGS, "description": "Node ids to wait for."},
-        "expect": {**_STRINGS, "description": "Assertions."},
-        "timeout_seconds": {"type": "number"},
+        "for_each": {"anyOf": [_TEXT, _ANY_OBJECT], "description": "List: runs for each $item"},
+        "when": {"anyOf": [_TEXT, _ANY_OBJECT, {"type": "boolean"}], "description": "False skips it"},
+        "after": _STRINGS,
+        "expect": _STRINGS,
     },
     "required": ["id"],
 }
 _WORKFLOW: JsonSchema = {
     "type": "object",
-    "description": "Edges follow from references.",
+    "description": "Document.",
     "properties": {
         "name": _TEXT,
-        "description": _TEXT,
-        "inputs": {**_ANY_OBJECT, "description": "JSON Schema, type object."},
+        "inputs": {"type": "object", "description": "JSON Schema"},
         "nodes": {"type": "array", "items": _NODE},
-        "outputs": {
-            **_ANY_OBJECT,
-            "description": "Name to reference.",
-        },
-        "expect": {**_STRINGS, "description": "Assertions on the outputs."},
+        "outputs": {"type": "object", "description": "Name to reference"},
     },
     "required": ["name", "inputs", "nodes", "outputs"],
 }
@@ -102,15 +83,15 @@ Values = Annotated[dict[str, JsonValue], WithJsonSchema(_ANY_OBJECT)]
 class _Checked(_Arguments):
     """Arguments that say what counts as right."""
 
-    inputs: Values = Field(default_factory=dict, description="Inputs by name.")
+    inputs: Values = Field(default_factory=dict, description="By name.")
     assertions: tuple[str, ...] = Field(
         default=(),
-        description="JMESPath over output, inputs, nodes: output.total > `0`",
+        description="JMESPath: output.total > `0`",
     )
-    output_schema: Values = Field(default_factory=dict, description="JSON Schema of the outputs.")
+    output_schema: Values = Field(default_factory=dict, description="JSON Schema of outputs.")
     detail: bool = Field(
         default=False,
-        description="Also return every step.",
+        description="Return every step.",
     )
 
     @property
@@ -122,12 +103,12 @@ class _Checked(_Arguments):
 class _Searching(_Checked):
     """Arguments of a search: what it may spend, and what it leaves behind."""
 
-    budget_seconds: float = Field(default=_BUDGET.seconds, ge=0, description="Search time.")
-    budget_calls: int = Field(default=_BUDGET.calls, ge=0, description="Upstream calls.")
+    budget_seconds: float = Field(default=_BUDGET.seconds, ge=0, description="Time.")
+    budget_calls: int = Field(default=_BUDGET.calls, ge=0, description="Calls.")
     save_as: str | None = Field(
         default=None,
         pattern=r"^[a-z][a-z0-9_]{0,39}$",
-        description="Keep the verified result as this skill.",
+        description="Skill to keep.",
     )
 
     @property
@@ -139,14 +120,14 @@ class _Searching(_Checked):
 class Solve(_Searching):
     """Arguments of `solve`."""
 
-    task: str = Field(min_length=1, description="The task, with every value it needs.")
+    task: str = Field(min_length=1, description="With every value it needs.")
     budget_tokens: int = Field(
         default=_BUDGET.tokens,
         ge=0,
-        description="Tokens of a planning model.",
+        description="Model tokens.",
     )
-    answer: bool = Field(default=False, description="Also put the outputs into words.")
-    judge: bool = Field(default=False, description="Also have a model score the run.")
+    answer: bool = Field(default=False, description="In words too.")
+    judge: bool = Field(default=False, description="Have it scored.")
 
     def request(self) -> SolveRequest:
         """Return the use case's request."""
@@ -169,7 +150,7 @@ class RunWorkflow(_Checked):
 class RepairWorkflow(_Searching):
     """Arguments of `repair_workflow`."""
 
-    workflow: Draft = Field(description="In the form that run_workflow takes.")
+    workflow: Draft = Field(description="As for run_workflow.")
     task: str | None = Field(default=None, description="What it is for.")
 
     def request(self) -> RepairRequest:
@@ -181,7 +162,7 @@ class RepairWorkflow(_Searching):
 
 class _Query(_Arguments):
     query: str = Field(min_length=1, description="What it should do.")
-    limit: int = Field(default=10, ge=1, le=50, description="Most hits to return.")
+    limit: int = Field(default=10, ge=1, le=50, description="Most hits.")
 
 
 class FindSkills(_Query):
@@ -195,27 +176,27 @@ class FindTools(_Query):
 class DescribeSkill(_Arguments):
     """Arguments of `describe_skill`."""
 
-    name: str = Field(description="As find_skills gives it.")
-    version: int | None = Field(default=None, ge=1, description="Left out: the current one.")
+    name: str = Field(description="Skill.")
+    version: int | None = Field(default=None, ge=1, description="Default: current.")
 
 
 class CallSkill(DescribeSkill):
     """Arguments of `call_skill`."""
 
-    arguments: Values = Field(default_factory=dict, description="The skill's inputs by name.")
+    arguments: Values = Field(default_factory=dict, description="By name.")
 
 
 class CallTool(_Arguments):
     """Arguments of `call_tool`."""
 
-    server: str = Field(description="As find_tools gives it.")
-    tool: str = Field(description="Its name there.")
-    arguments: Values = Field(default_factory=dict, description="By its input_schema.")
+    server: str = Field(description="Server.")
+    tool: str = Field(description="Tool.")
+    arguments: Values = Field(default_factory=dict, description="By its schema.")
     trace: str | None = Field(
         default=None,
         min_length=1,
         max_length=100,
-        description="Your name for calls that belong together.",
+        description="Groups calls.",
     )
 
     @property
@@ -227,18 +208,18 @@ class CallTool(_Arguments):
 class SaveSkill(_Arguments):
     """Arguments of `save_skill`."""
 
-    name: str = Field(pattern="^[a-z][a-z0-9_]{0,39}$", description="Small letters, digits and _.")
+    name: str = Field(pattern="^[a-z][a-z0-9_]{0,39}$", description="Its name.")
     trace: str | None = Field(
         default=None,
-        description="trace_id of a run, or as given to call_tool. Left out: this connection's calls.",
+        description="trace_id or trace. Default: this connection.",
     )
-    calls: tuple[int, ...] = Field(default=(), description="Only these calls, numbered from 1.")
-    task: str | None = Field(default=None, description="The task; values it says become the skill's inputs.")
+    calls: tuple[int, ...] = Field(default=(), description="Only these, from 1.")
+    task: str | None = Field(default=None, description="Values it says become inputs.")
     inputs: Values = Field(
         default_factory=dict,
-        description='Values that become inputs, by name: {"city": "Oslo"}.',
+        description='Become inputs: {"city": "Oslo"}',
     )
-    examples: tuple[Values, ...] = Field(default=(), description="Other inputs that work, to try it on.")
+    examples: tuple[Values, ...] = Field(default=(), description="Other inputs.")
 
     def request(self, conversation: str | None, *, is_run: bool) -> SaveRequest:
         """Return what is asked of the bank.
@@ -261,9 +242,9 @@ class SaveSkill(_Arguments):
 class ReportOutcome(_Arguments):
     """Arguments of `report_outcome`."""
 
-    trace_id: str = Field(description=f"Of the result, or its _meta {TRACE_META_KEY}.")
-    passed: bool = Field(description="Whether the result was right.")
-    detail: str = Field(default="", description="What was right or wrong, in words.")
+    trace_id: str = Field(description="Of a result, or in its _meta.")
+    passed: bool = Field(description="Was it right?")
+    detail: str = Field(default="", description="In words.")
 
 
 def input_schema(model: type[BaseModel]) -> JsonSchema:

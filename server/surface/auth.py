@@ -20,11 +20,13 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.context import CallNext, HandlerResult
 from mcp.types import INVALID_REQUEST
+from pydantic import JsonValue
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Connection
 
 from server.surface.builtin_tools import BUILTIN_TOOLS
+from server.surface.job_arguments import JOB_NAME
 from server.surface.names import ADMIN_NAMES
 
 __all__ = ["SCOPES", "MachineToken", "ScopeGate", "needed_scope", "require_scope", "token_file"]
@@ -70,17 +72,36 @@ def token_file(path: Path) -> tuple[str, bool]:
     return made, True
 
 
-def needed_scope(method: str, name: str | None = None) -> Scope:
-    """Return what a request needs: tools that only read are read with, the rest is run."""
+def needed_scope(method: str, name: str | None = None, arguments: JsonValue = None) -> Scope:
+    """Return what a request needs: tools that only read are read with, the rest is run.
+
+    Args:
+        method: of the protocol.
+        name: of the tool that is called.
+        arguments: of the call; where they are not known, the least that the call may need is returned.
+    """
     if method in _RUNS:
         return "run"
     if method != "tools/call":
         return "read"
     if name in ADMIN_NAMES:
         return "admin"
+    if name == JOB_NAME:
+        return _needed_for_job(arguments)
     tool = BUILTIN_TOOLS.get(name or "")
     hints = tool.annotations if tool is not None else None
     return "read" if hints is not None and hints.read_only_hint else "run"
+
+
+def _needed_for_job(arguments: JsonValue) -> Scope:
+    """Looking at jobs is reading; beginning one needs what its tool needs, and at least running."""
+    match arguments:
+        case {"action": "start", "tool": str(tool)} if tool in ADMIN_NAMES:
+            return "admin"
+        case {"action": "start" | "cancel"}:
+            return "run"
+        case _:
+            return "read"
 
 
 def _has(scopes: Iterable[str], needed: Scope) -> bool:
@@ -91,8 +112,9 @@ async def require_scope(ctx: ServerRequestContext[Any, Any], call_next: CallNext
     """Let a request through whose token has the scope it needs: the word that counts, in both eras."""
     user = ctx.request.scope.get("user") if ctx.request is not None else None
     if isinstance(user, AuthenticatedUser):
-        name = (ctx.params or {}).get("name")
-        needed = needed_scope(ctx.method, name if isinstance(name, str) else None)
+        params = ctx.params or {}
+        name = params.get("name")
+        needed = needed_scope(ctx.method, name if isinstance(name, str) else None, params.get("arguments"))
         if not _has(user.scopes, needed):
             raise MCPError(
                 INVALID_REQUEST,

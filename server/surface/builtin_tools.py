@@ -1,6 +1,7 @@
 """The always-there tools as a client lists them: written for the model that must choose one.
 
-What they do is `calls`; their arguments are `arguments`.
+What they do is `calls`; their arguments are `arguments`. What they answer is `answers`, a resource: a
+schema in every list would cost every conversation more than the tools themselves.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from types import MappingProxyType
 import mcp.types as types
 from pydantic import BaseModel
 
-from catalog.tools import JsonSchema
-from server.surface import answers
 from server.surface.arguments import (
     CallSkill,
     CallTool,
@@ -26,7 +25,8 @@ from server.surface.arguments import (
     Solve,
     input_schema,
 )
-from server.surface.job_arguments import JOB_ARGUMENTS
+from server.surface.icons import TOOL_ICONS
+from server.surface.job_arguments import JobRequest
 from server.surface.names import BUILTIN_NAMES
 
 __all__ = ["ARGUMENTS", "BUILTIN_TOOLS"]
@@ -43,7 +43,7 @@ ARGUMENTS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "call_tool": CallTool,
         "report_outcome": ReportOutcome,
         "save_skill": SaveSkill,
-        **JOB_ARGUMENTS,
+        "job": JobRequest,
     }
 )
 
@@ -58,100 +58,80 @@ _NOTES = types.ToolAnnotations(
 )
 
 _SOLVE = """\
-Do a task that needs tools: plans, runs and repairs a workflow until the assertions hold, and keeps what
-works as a skill. Returns status (verified: the checks hold; succeeded: nothing was checked; unverified;
-failed; needs_approval: the user must allow a call), outputs, workflow and skill.
-Example: {"task": "Convert 20 C to F", "assertions": ["output.fahrenheit == `68`"]}"""
+Do a task: plans, runs and repairs a workflow until the assertions hold, and keeps it as a skill. Returns
+status (verified: checks hold; succeeded: unchecked; unverified; failed; needs_approval: the user must allow
+a call), outputs, workflow, skill.
+Example: {"task": "Convert 20 C to F", "assertions": ["output.f == `68`"]}"""
 
 _RUN = """\
-Run a workflow of tool calls that you wrote; independent calls run in parallel. Returns status, outputs and
-faults, each with node, place and remedy. If it fails, give it to repair_workflow.
+Run your workflow, independent calls in parallel. Returns status, outputs, faults with place and remedy.
 Example: {"workflow": {"name": "sum", "inputs": {"type": "object"}, "nodes": [{"id": "add", "tool":
-{"server": "math", "tool": "add"}, "arguments": {"x": "$inputs.a", "y": 2}}], "outputs": {"total":
-"$nodes.add.output#/result"}}, "inputs": {"a": 1}}"""
+{"server": "math", "tool": "add"}, "arguments": {"x": "$inputs.a"}}], "outputs": {"total":
+"$nodes.add.output#/result"}}}"""
 
 _REPAIR = """\
-Repair a workflow that fails, by trying changes on the real tools until its assertions hold. Give at least
-one assertion: without one, what merely runs counts as success. Nothing that may change the world is done
-twice. Returns the workflow, outputs, edits and what is still wrong.
-Example: {"workflow": {"name": "sum"}, "task": "add 1 and 2", "assertions": ["output.total == `3`"]}"""
+Repair a failing workflow by trying changes on the real tools until its assertions hold; give one at least.
+Never does twice what may change the world.
+Example: {"workflow": {"name": "sum"}, "assertions": ["output.total == `3`"]}"""
 
 _FIND_SKILLS = """\
-Search the skills: tested workflows that earned trust. Use it before solve; most skills are not listed here.
-Returns hits, best first, for call_skill.
+Search the skills: tested workflows, most of them not listed here. Use it before solve.
 Example: {"query": "temperature in fahrenheit"}"""
 
 _DESCRIBE_SKILL = """\
-Show one skill whole: schemas, workflow, tests with examples, when to use it, pitfalls.
-Example: {"name": "weather_in_fahrenheit"}"""
+Show a skill: schemas, workflow, tests, when to use it, pitfalls.
+Example: {"name": "weather"}"""
 
 _CALL_SKILL = """\
-Call a skill by name, listed here or not. Returns status, outputs and faults.
-Example: {"name": "weather_in_fahrenheit", "arguments": {"city": "Paris"}}"""
+Call a skill by name, listed or not. Returns status, outputs, faults.
+Example: {"name": "weather", "arguments": {"city": "Paris"}}"""
 
 _FIND_TOOLS = """\
-Search the tools of all tool servers. Returns hits with input schema and effect (pure, read, write or
-unknown), best first, for run_workflow and call_tool.
+Search the tools of all servers. Returns input schema and effect (pure, read, write, unknown).
 Example: {"query": "convert temperature"}"""
 
 _CALL_TOOL = """\
-Call one tool of a tool server. Returns its own answer unchanged. The call is recorded, so that what you
-work out can become a skill.
-Example: {"server": "math", "tool": "add", "arguments": {"x": 1, "y": 2}}"""
+Call one tool; returns its own answer. Recorded for save_skill.
+Example: {"server": "math", "tool": "add", "arguments": {"x": 1}}"""
 
 _REPORT_OUTCOME = """\
-Say whether an earlier result proved right. Skills that prove wrong are withdrawn.
-Example: {"trace_id": "...", "passed": false, "detail": "the total left out the last row"}"""
-
+Say whether a result proved right. Wrong skills are withdrawn.
+Example: {"trace_id": "...", "passed": false}"""
 
 _SAVE_SKILL = """\
-Keep what you just worked out as a skill: compiles your calls, or one run_workflow, into a tested workflow
-whose inputs are the values the task says. Returns the skill with its state (active:
-callable now; proposed: a person must approve it).
+Compile your calls, or a run_workflow, into a tested skill (active: callable now; proposed: a person must
+approve it).
 Example: {"name": "order_status", "task": "Where is order A-17?"}"""
 
-
-_START_JOB = """\
-Call one of these tools in the background; returns the job's id at once. It goes on when you disconnect.
-Example: {"tool": "solve", "arguments": {"task": "..."}}"""
-
-_POLL_JOB = """\
-See a job: working, input_required (the user is asked), completed with its result, failed or cancelled.
-Example: {"job": "...", "wait_seconds": 30}"""
-
-_CANCEL_JOB = """\
-Stop a job; what its calls did is not undone.
-Example: {"job": "..."}"""
+_JOB = """\
+Long work that survives disconnect and restart: start calls a tool in the background; poll says how a job is
+(working, input_required, completed, failed, cancelled); cancel stops it.
+Example: {"action": "start", "tool": "solve", "arguments": {"task": "..."}}"""
 
 
-def _tool(
-    name: str, title: str, description: str, output: JsonSchema | None, hints: types.ToolAnnotations
-) -> types.Tool:
+def _tool(name: str, title: str, description: str, hints: types.ToolAnnotations) -> types.Tool:
     return types.Tool(
         name=name,
         title=title,
         description=description,
         input_schema=input_schema(ARGUMENTS[name]),
-        output_schema=output,
+        icons=TOOL_ICONS,
         annotations=hints.model_copy(update={"title": title}),
     )
 
 
 _TOOLS = (
-    _tool("solve", "Solve a task", _SOLVE, answers.REPAIR, _ACTS),
-    _tool("run_workflow", "Run a workflow", _RUN, answers.RUN, _ACTS),
-    _tool("repair_workflow", "Repair a workflow", _REPAIR, answers.REPAIR, _ACTS),
-    _tool("find_skills", "Find skills", _FIND_SKILLS, answers.SKILLS, _READS),
-    _tool("describe_skill", "Describe a skill", _DESCRIBE_SKILL, answers.SKILL, _READS),
-    _tool("call_skill", "Call a skill", _CALL_SKILL, answers.RUN, _ACTS),
-    _tool("find_tools", "Find tools", _FIND_TOOLS, answers.TOOLS, _READS),
-    # The upstream's answer passes through as it is, so no schema can be promised for it.
-    _tool("call_tool", "Call a tool", _CALL_TOOL, None, _ACTS),
-    _tool("report_outcome", "Report an outcome", _REPORT_OUTCOME, answers.NOTED, _NOTES),
-    _tool("save_skill", "Save a skill", _SAVE_SKILL, answers.SAVED, _ACTS),
-    _tool("start_job", "Start a job", _START_JOB, answers.JOB, _ACTS),
-    _tool("poll_job", "Look at a job", _POLL_JOB, answers.JOBS, _READS),
-    _tool("cancel_job", "Cancel a job", _CANCEL_JOB, answers.JOB, _NOTES),
+    _tool("solve", "Solve a task", _SOLVE, _ACTS),
+    _tool("run_workflow", "Run a workflow", _RUN, _ACTS),
+    _tool("repair_workflow", "Repair a workflow", _REPAIR, _ACTS),
+    _tool("find_skills", "Find skills", _FIND_SKILLS, _READS),
+    _tool("describe_skill", "Describe a skill", _DESCRIBE_SKILL, _READS),
+    _tool("call_skill", "Call a skill", _CALL_SKILL, _ACTS),
+    _tool("find_tools", "Find tools", _FIND_TOOLS, _READS),
+    _tool("call_tool", "Call a tool", _CALL_TOOL, _ACTS),
+    _tool("report_outcome", "Report an outcome", _REPORT_OUTCOME, _NOTES),
+    _tool("save_skill", "Save a skill", _SAVE_SKILL, _ACTS),
+    _tool("job", "Long work", _JOB, _ACTS),
 )
 
 BUILTIN_TOOLS: Mapping[str, types.Tool] = MappingProxyType({tool.name: tool for tool in _TOOLS})

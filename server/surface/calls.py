@@ -18,6 +18,7 @@ from server.backends.sampling import Sampler
 from server.execution.consent import Consent
 from server.progress import ProgressListener
 from server.reports import RepairReport, RunReport
+from server.surface.admin_arguments import ExploreServer
 from server.surface.arguments import (
     CallSkill,
     CallTool,
@@ -31,7 +32,7 @@ from server.surface.arguments import (
     Solve,
 )
 from server.surface.builtin_tools import ARGUMENTS
-from server.surface.failures import Refusal, error_result, render_error
+from server.surface.failures import Refusal, error_result, failure_result
 from server.surface.port import BankPort, UpstreamProgress
 from server.surface.results import (
     Kept,
@@ -91,7 +92,7 @@ async def answer_call(bank: BankPort, call: ToolCall, attendance: Attendance) ->
     except NotAnswered as refused:
         return Refusal.of(refused.error)
     except Exception as error:
-        return error_result(render_error(error, call.name))
+        return failure_result(error, call.name)
 
 
 def foreseen_total(call: ToolCall) -> float | None:
@@ -105,6 +106,8 @@ def foreseen_total(call: ToolCall) -> float | None:
         case "solve" | "repair_workflow":
             model = cast("Solve | RepairWorkflow", ARGUMENTS[call.name].model_validate(call.arguments))
             return model.budget.calls + model.budget.candidates
+        case "explore_server":
+            return ExploreServer.model_validate(call.arguments).budget_calls
         case _:
             return None
 
@@ -153,7 +156,7 @@ async def _answer_builtin(
             try:
                 return data_result(await bank.report_outcome(trace_id, passed, detail))
             except LookupError:
-                return error_result(f"No result with trace_id {trace_id!r} is kept.")
+                return error_result(f"No result with trace_id {trace_id!r} is kept.", "unknown_id")
         case CallSkill():
             return await _answer_call_skill(bank, arguments, attendance)
         case DescribeSkill(name=name, version=version):

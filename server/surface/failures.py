@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Iterable
+from typing import Final, Literal, get_args
 
 import mcp.types as types
 from mcp import MCPError
@@ -19,6 +20,7 @@ from catalog.errors import CatalogError, ConfigError, SchemaRejected, ServerUnav
 from catalog.plain_text import plain_text
 from server.backends.errors import BackendError
 from server.bank.errors import BankError
+from server.exploration.errors import ExplorationError
 from server.surface.remedies import render_fault
 from skills_store.errors import (
     IllegalTransition,
@@ -29,10 +31,38 @@ from skills_store.errors import (
     VersionConflict,
 )
 
-__all__ = ["Refusal", "error_result", "render_error", "unknown_tool"]
+__all__ = [
+    "ERROR_CODES",
+    "ERROR_META_KEY",
+    "ErrorCode",
+    "Refusal",
+    "error_result",
+    "failure_result",
+    "render_error",
+    "unknown_tool",
+]
 
 _LOG = logging.getLogger(__name__)
 _LONGEST_NAME = 200
+
+ERROR_META_KEY: Final = "io.skillbank/error"
+"""Key under which the `_meta` of an error result has its code."""
+ErrorCode = Literal[
+    "invalid_arguments",
+    "malformed_workflow",
+    "unknown_skill",
+    "unknown_id",
+    "conflict",
+    "refused",
+    "not_approved",
+    "run_failed",
+    "model_failed",
+    "server_unavailable",
+    "not_set_up",
+    "internal",
+]
+"""What an error result is about, for a program; its text is for a model."""
+ERROR_CODES: Final[tuple[ErrorCode, ...]] = get_args(ErrorCode)
 
 
 class Refusal(types.CallToolResult):
@@ -54,9 +84,17 @@ class Refusal(types.CallToolResult):
         return MCPError(self.code, said, self.data)
 
 
-def error_result(text: str) -> types.CallToolResult:
-    """Return the result that tells a model its call failed."""
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
+def error_result(text: str, code: ErrorCode = "refused") -> types.CallToolResult:
+    """Return the result that tells a model its call failed, and a program by its `_meta` how."""
+    meta: dict[str, JsonValue] = {ERROR_META_KEY: code}
+    content = [types.TextContent(type="text", text=text)]
+    return types.CallToolResult.model_validate({"content": content, "isError": True, "_meta": meta})
+
+
+def failure_result(error: Exception, tool: str) -> types.CallToolResult:
+    """Return what a client is told of an error that a use case raised; log what it is not told."""
+    code, text = _told(error, tool)
+    return error_result(text, code)
 
 
 def unknown_tool(name: str, listed: Iterable[str]) -> MCPError:
@@ -71,24 +109,36 @@ def unknown_tool(name: str, listed: Iterable[str]) -> MCPError:
 
 
 def render_error(error: Exception, tool: str) -> str:
-    """Return what a client is told of an error that a use case raised; log what it is not told."""
+    """Return the words in which a client is told of an error; log what it is not told."""
+    return _told(error, tool)[1]
+
+
+def _told(error: Exception, tool: str) -> tuple[ErrorCode, str]:
     match error:
         case MalformedWorkflow():
-            return "\n".join(["The workflow is malformed.", *(f"- {render_fault(f)}" for f in error.faults)])
+            lines = ["The workflow is malformed.", *(f"- {render_fault(f)}" for f in error.faults)]
+            return "malformed_workflow", "\n".join(lines)
         case UnknownSkill():
-            return f"{str(error).rstrip('. ')}. find_skills lists what there is."
+            return "unknown_skill", f"{str(error).rstrip('. ')}. find_skills lists what there is."
         case VersionConflict():
-            return (
+            return "conflict", (
                 "Someone else changed the skill meanwhile. Look at it again with describe_skill, then retry."
             )
-        case BankError() | BackendError() | IllegalTransition() | SchemaRejected():
-            return str(error)
+        case BackendError():
+            return "model_failed", str(error)
+        case BankError() | IllegalTransition() | SchemaRejected() | ExplorationError():
+            return "refused", str(error)
         case ServerUnavailable():
             _LOG.warning("%s: %s", tool, error)
-            return f"Tool server {error.server} is not reachable now. Try again later."
+            return (
+                "server_unavailable",
+                f"Tool server {error.server} is not reachable now. Try again later.",
+            )
         case ConfigError() | StoreUnusable() | CatalogError() | StoreError():
             _LOG.error("%s: %s", tool, error)
-            return "skillbank is not set up right; its log says what is wrong. `skillbank doctor` shows it."
+            return "not_set_up", (
+                "skillbank is not set up right; its log says what is wrong. `skillbank doctor` shows it."
+            )
         case _:
             _LOG.error("%s failed", tool, exc_info=error)
-            return f"{tool} failed inside skillbank; its log has the details."
+            return "internal", f"{tool} failed inside skillbank; its log has the details."

@@ -1,53 +1,64 @@
-"""The tools for long work, for clients without the tasks extension: begin, look at and cancel a job."""
+"""The tool for long work, for clients without the tasks extension: begins, looks at and cancels a job."""
 
 from __future__ import annotations
+
+from typing import Final
 
 import mcp.types as types
 from pydantic import JsonValue
 
 from server.surface.calls import Attendance, ToolCall
 from server.surface.failures import error_result, unknown_tool
-from server.surface.job_arguments import JOB_ARGUMENTS, JOB_NAMES, CancelJob, PollJob, StartJob
+from server.surface.job_arguments import JOB_NAME, JobRequest
 from server.surface.jobs import JobRefused, Jobs, parse_question
 from server.surface.listing import Listing
+from server.surface.names import ADMIN_NAMES
 from server.surface.results import data_result
 from server.surface.validation import check_arguments, render_problems
 from skills_store.jobs import Job
 
 __all__ = ["answer_job"]
 
+_AT_ONCE: Final = {JOB_NAME, *ADMIN_NAMES} - {"explore_server"}
+_NEEDS: Final = {
+    "start": "To start a job give tool and its arguments, and no job.",
+    "poll": "To look at a job give its id as job; without one your jobs are listed. No tool goes with poll.",
+    "cancel": "To cancel a job give its id as job, and no tool.",
+}
+
 
 async def answer_job(
     jobs: Jobs, call: ToolCall, listing: Listing, attendance: Attendance
 ) -> types.CallToolResult:
-    """Return the result of a call of one of these tools; never raises but for cancellation."""
-    match JOB_ARGUMENTS[call.name].model_validate(call.arguments):
-        case StartJob() as wanted:
+    """Return the result of a call of this tool; never raises but for cancellation."""
+    match JobRequest.model_validate(call.arguments):
+        case JobRequest(action="start", tool=str(), job=None) as wanted:
             return _start(jobs, wanted, listing, call.conversation, attendance)
-        case PollJob(job=None):
+        case JobRequest(action="poll", tool=None, job=None):
             return data_result({"jobs": [_shown(job) for job in jobs.jobs()]})
-        case PollJob(job=str(job_id), wait_seconds=seconds):
+        case JobRequest(action="poll", tool=None, job=str(job_id), wait_seconds=seconds):
             job = jobs.job(job_id)
             return _missing(job_id) if job is None else await _poll(jobs, job, seconds, attendance)
-        case CancelJob(job=job_id):
+        case JobRequest(action="cancel", tool=None, job=str(job_id)):
             return _cancel(jobs, job_id)
-        case other:
-            raise AssertionError(f"no answer for {type(other).__name__}")
+        case JobRequest(action=action):
+            return error_result(_NEEDS[action], "invalid_arguments")
 
 
 def _start(
-    jobs: Jobs, wanted: StartJob, listing: Listing, conversation: str | None, attendance: Attendance
+    jobs: Jobs, wanted: JobRequest, listing: Listing, conversation: str | None, attendance: Attendance
 ) -> types.CallToolResult:
-    schema = listing.input_schema(wanted.tool)
+    tool = wanted.tool or ""
+    schema = listing.input_schema(tool)
     if schema is None:
-        return error_result(unknown_tool(wanted.tool, listing.tools).message)
-    if wanted.tool in JOB_NAMES:
-        return error_result(f"{wanted.tool} is at once: call it itself.")
+        return error_result(unknown_tool(tool, listing.tools).message, "invalid_arguments")
+    if tool in _AT_ONCE:
+        return error_result(f"{tool} is at once: call it itself.")
     arguments, found = check_arguments(schema, wanted.arguments)
     if found:
-        return error_result(render_problems(wanted.tool, found, schema))
-    skill, upstream = listing.skills.get(wanted.tool), listing.upstream.get(wanted.tool)
-    call = ToolCall(wanted.tool, arguments, skill, upstream, conversation)
+        return error_result(render_problems(tool, found, schema), "invalid_arguments")
+    skill, upstream = listing.skills.get(tool), listing.upstream.get(tool)
+    call = ToolCall(tool, arguments, skill, upstream, conversation)
     try:
         job = jobs.start(call, keep_seconds=wanted.keep_seconds, can_ask=attendance.can_ask)
     except JobRefused as error:
@@ -98,4 +109,4 @@ def _shown(job: Job) -> dict[str, JsonValue]:
 
 
 def _missing(job_id: str) -> types.CallToolResult:
-    return error_result(f"There is no job {job_id!r}: poll_job without an id lists yours.")
+    return error_result(f"There is no job {job_id!r}: poll without an id lists yours.", "unknown_id")

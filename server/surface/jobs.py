@@ -24,6 +24,7 @@ from catalog.effects import Effect
 from catalog.tools import ToolId
 from server.execution.consent import ConsentQuestion
 from server.execution.journal import StoredJournal
+from server.surface.admin_tools import ADMIN_TOOLS, answer_admin
 from server.surface.calls import Attendance, ToolCall, answer_call, foreseen_total
 from server.surface.job_arguments import KEEP_SECONDS
 from server.surface.listing import ListingSource
@@ -315,7 +316,10 @@ class Jobs:
         if job.resumed:
             running.keep()
         async with feed.attached(running.report):
-            return await answer_call(self._bank.journaled(journal), call, attendance)
+            bank = self._bank.journaled(journal)
+            if call.name in ADMIN_TOOLS:
+                return await answer_admin(bank, call, attendance)
+            return await answer_call(bank, call, attendance)
 
     def _tell(self) -> None:
         changed, self._changed = self._changed, anyio.Event()

@@ -14,7 +14,14 @@ from catalog.tools import ToolId
 
 __all__ = ["ADMIN_NAMES", "BUILTIN_NAMES", "listed_names", "listed_tool_names"]
 
-ADMIN_NAMES = ("add_server", "remove_server", "review_skill", "roll_back_skill", "set_effect")
+ADMIN_NAMES = (
+    "add_server",
+    "remove_server",
+    "explore_server",
+    "review_skill",
+    "roll_back_skill",
+    "set_effect",
+)
 """Tools that are listed with `serve --admin`; reserved always, so that names do not depend on it."""
 
 BUILTIN_NAMES = (
@@ -28,9 +35,7 @@ BUILTIN_NAMES = (
     "call_tool",
     "report_outcome",
     "save_skill",
-    "start_job",
-    "poll_job",
-    "cancel_job",
+    "job",
 )
 """The always-there tools in the order in which they are listed."""
 

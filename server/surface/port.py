@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pydantic import JsonValue
 
@@ -15,6 +15,7 @@ from catalog.result import CallOutcome
 from catalog.tools import Tool, ToolId
 from server.backends.sampling import Sampler
 from server.bank.upstreams.administering import Administration
+from server.bank.upstreams.exploration import Exploration
 from server.bank.upstreams.relaying import TRACE_META_KEY, UpstreamProgress
 from server.execution.consent import Consent, ConsentQuestion
 from server.execution.journal import Journal
@@ -37,6 +38,9 @@ from server.verification import Checks
 from skills_store.jobs import JobStore
 from skills_store.skill import Skill
 from skills_store.trace import Trace
+
+if TYPE_CHECKING:
+    from server.exploration.report import ExplorationPlan, ExplorationReport
 
 __all__ = ["TRACE_META_KEY", "BankPort", "PublishedSkill", "UpstreamProgress"]
 
@@ -67,6 +71,21 @@ class BankPort(Protocol):
     @property
     def admin(self) -> Administration:
         """What an operator may change while clients are served."""
+        ...
+
+    async def plan_exploration(self, exploration: Exploration) -> ExplorationPlan:
+        """Return what exploring a server would do; nothing of it is called.
+
+        Raises:
+            NothingToExplore: no such server is configured, or nothing of it may be called.
+            ServerUnavailable: it cannot be reached.
+        """
+        ...
+
+    async def explore(
+        self, exploration: Exploration, progress: ProgressListener | None = None
+    ) -> ExplorationReport:
+        """Explore a server within a budget. Raises as `plan_exploration` does."""
         ...
 
     async def review_queue(self) -> ReviewReport:

@@ -1,12 +1,12 @@
-"""What a client can read beside calling: how the tool servers are, and values too large for a result.
+"""What a client can read beside calling: tool servers, what our tools answer, values too large for a result.
 
-`catalog://servers` and `catalog://servers/{name}` are JSON; `trace://values/{digest}` is one value whole,
+`catalog://answers` has a JSON Schema for each always-there tool; `catalog://servers` and
+`catalog://servers/{name}` are JSON; `trace://values/{digest}` is one value whole,
 `trace://values/{digest}/{part}` a part of its text.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from urllib.parse import quote, unquote
 
@@ -15,15 +15,24 @@ import mcp.types as types
 from pydantic import JsonValue
 
 from server.reports import ServerReport
+from server.surface.answers import ANSWERS
 from server.surface.port import BankPort
-from server.surface.sources import FOR_EVER_MS, Wanted, text_contents
+from server.surface.sources import (
+    FOR_EVER_MS,
+    JSON_TYPE,
+    Wanted,
+    json_contents,
+    json_resource,
+    json_template,
+    text_contents,
+)
 
 __all__ = ["PART_CHARACTERS", "CatalogResources", "value_link"]
 
 PART_CHARACTERS = 500_000
 """Characters of one part of a large value; a part fits into what clients take over HTTP."""
 
-_JSON = "application/json"
+_ANSWERS = "catalog://answers"
 _SERVERS = "catalog://servers"
 _VALUES = "trace://values"
 
@@ -36,14 +45,19 @@ class CatalogResources:
 
     def resources(self) -> list[types.Resource]:
         """Return the list of servers, and each server."""
-        every = types.Resource(
-            uri=_SERVERS,
-            name="servers",
-            title="Tool servers",
-            description="Every configured tool server: health, quarantined tools, problems, changes.",
-            mime_type=_JSON,
+        every = json_resource(
+            _SERVERS,
+            "servers",
+            "Tool servers",
+            "Every configured tool server: health, quarantined tools, problems, changes.",
         )
-        return [every, *(_listed(server) for server in self._bank.servers())]
+        answers = json_resource(
+            _ANSWERS,
+            "answers",
+            "Answers of the tools",
+            "JSON Schema of the structured content that each always-there tool answers.",
+        )
+        return [answers, every, *(_listed(server) for server in self._bank.servers())]
 
     def templates(self) -> list[types.ResourceTemplate]:
         """Return the templates of servers and values."""
@@ -51,9 +65,11 @@ class CatalogResources:
 
     async def read(self, uri: str) -> types.ReadResourceResult | None:
         """Return a server, all of them, or a large value whole or in part."""
+        if uri == _ANSWERS:
+            return json_contents(uri, {**ANSWERS}, ttl_ms=FOR_EVER_MS)
         if uri == _SERVERS:
             listed: list[JsonValue] = [server.model_dump(mode="json") for server in self._bank.servers()]
-            return text_contents(uri, json.dumps({"servers": listed}, ensure_ascii=False))
+            return json_contents(uri, {"servers": listed})
         if (name := _after(f"{_SERVERS}/", uri)) is not None:
             return _server(self._bank, uri, unquote(name))
         if (wanted := _after(f"{_VALUES}/", uri)) is not None:
@@ -63,23 +79,19 @@ class CatalogResources:
 
     def complete(self, wanted: Wanted) -> list[str] | None:
         """Return names of servers; digests cannot be guessed."""
-        if wanted.of not in {template.uri_template for template in _TEMPLATES}:
+        if not wanted.is_of(_TEMPLATES):
             return None
         return [server.name for server in self._bank.servers()] if wanted.argument == "name" else []
 
 
 _TEMPLATES = [
-    types.ResourceTemplate(
-        uri_template=f"{_SERVERS}/{{name}}",
-        name="server",
-        description="One tool server with its usable tools and what each does to the world.",
-        mime_type=_JSON,
+    json_template(
+        f"{_SERVERS}/{{name}}",
+        "server",
+        "One tool server with its usable tools and what each does to the world.",
     ),
-    types.ResourceTemplate(
-        uri_template=f"{_VALUES}/{{digest}}",
-        name="value",
-        description="A value that was too large for a result, whole, as JSON.",
-        mime_type=_JSON,
+    json_template(
+        f"{_VALUES}/{{digest}}", "value", "A value that was too large for a result, whole, as JSON."
     ),
     types.ResourceTemplate(
         uri_template=f"{_VALUES}/{{digest}}/{{part}}",
@@ -91,11 +103,11 @@ _TEMPLATES = [
 
 
 def _listed(server: ServerReport) -> types.Resource:
-    return types.Resource(
-        uri=_server_uri(server.name),
-        name=f"server {server.name}",
-        description=f"{server.name}: {server.status}, {server.tools} tools.",
-        mime_type=_JSON,
+    return json_resource(
+        _server_uri(server.name),
+        f"server {server.name}",
+        None,
+        f"{server.name}: {server.status}, {server.tools} tools.",
     )
 
 
@@ -112,7 +124,7 @@ def value_link(digest: str, size: int) -> types.ResourceLink:
         uri=uri,
         name="whole value",
         description=f"The whole value as JSON; {uri}/1 to at most {uri}/{parts} are parts of it.",
-        mime_type=_JSON,
+        mime_type=JSON_TYPE,
         size=size,
     )
 
@@ -123,7 +135,7 @@ def _server(bank: BankPort, uri: str, name: str) -> types.ReadResourceResult | N
         return None
     tools: list[JsonValue] = [tool.model_dump(mode="json") for tool in bank.server_tools(name)]
     document = {**server.model_dump(mode="json"), "usable_tools": tools}
-    return text_contents(uri, json.dumps(document, ensure_ascii=False))
+    return json_contents(uri, document)
 
 
 async def _value(bank: BankPort, uri: str, digest: str, part: str) -> types.ReadResourceResult | None:

@@ -19,7 +19,7 @@ from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind
 from catalog.schema import problems
 from catalog.tools import ToolId
 from server.reports import RepairReport, RunReport, exit_code
-from server.surface.failures import Refusal, error_result
+from server.surface.failures import ERROR_META_KEY, Refusal, error_result
 from server.surface.port import TRACE_META_KEY
 from server.surface.remedies import render_fault
 from server.surface.resources import value_link
@@ -91,17 +91,17 @@ def skill_result(
         kept: what stands for those, by name.
     """
     if exit_code(report.status, report.faults):
-        return _with_trace(error_result(f"{name}: {_failure_text(report)}"), report.trace_id)
+        return _with_trace(error_result(f"{name}: {_failure_text(report)}", "run_failed"), report.trace_id)
     if kept:  # a preview would not fit the output schema, and part of a value is another value
         text = f"{name} succeeded; its answer is too large for a result:\n" + "\n".join(
             f"- {output}: {_kept_text(value)}" for output, value in kept.items()
         )
-        return _with_trace(with_links(error_result(text), kept), report.trace_id)
+        return _with_trace(with_links(error_result(text, "run_failed"), kept), report.trace_id)
     outputs = report.outputs or {}
     if found := problems(skill.signature.output_schema, outputs):
         broken = "; ".join(f"{problem.pointer or '/'}: {problem.message}" for problem in found)
         text = f"{name} answered what its output schema does not allow ({broken}). report_outcome can say so."
-        return _with_trace(error_result(text), report.trace_id)
+        return _with_trace(error_result(text, "run_failed"), report.trace_id)
     return _with_trace(data_result(outputs), report.trace_id)
 
 
@@ -132,7 +132,9 @@ def relayed_result(tool: ToolId, outcome: CallOutcome) -> types.CallToolResult:
             text = (
                 f"{tool} failed ({outcome.kind.value}): {outcome.message.rstrip('. ')}. {next_step}".rstrip()
             )
-            return error_result(text).model_copy(update={"meta": meta or None})
+            return error_result(text, "run_failed").model_copy(
+                update={"meta": {**meta, ERROR_META_KEY: "run_failed"}}
+            )
 
 
 def gateway_result(tool: ToolId, outcome: CallOutcome) -> types.CallToolResult:
@@ -183,7 +185,9 @@ def _passed_on(
         return types.CallToolResult.model_validate(document, by_name=False)
     except ValidationError:
         text = f"{tool} answered with a kind of content that this protocol revision cannot carry."
-        return error_result(text).model_copy(update={"meta": meta or None})
+        return error_result(text, "run_failed").model_copy(
+            update={"meta": {**meta, ERROR_META_KEY: "run_failed"}}
+        )
 
 
 def _failure_text(report: RunReport | RepairReport) -> str:

@@ -42,7 +42,8 @@ from server.surface.consent import (
 )
 from server.surface.failures import Refusal, error_result, unknown_tool
 from server.surface.forwarding import ClientBehind, asking_session, no_answers
-from server.surface.job_arguments import JOB_NAMES
+from server.surface.icons import SERVER_ICONS
+from server.surface.job_arguments import JOB_NAME
 from server.surface.job_tools import answer_job
 from server.surface.jobs import Jobs
 from server.surface.lending import can_lend, lending, pushed
@@ -132,6 +133,7 @@ class BankServer(Server[SuspendedCalls]):
             version=version("skillbank"),
             title="skillbank",
             instructions=_INSTRUCTIONS,
+            icons=SERVER_ICONS,
             lifespan=_lifespan,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
@@ -298,7 +300,7 @@ class BankServer(Server[SuspendedCalls]):
         if upstream is None:  # an upstream checks what it is given itself
             arguments, found = check_arguments(schema, arguments)
             if found:
-                return error_result(render_problems(name, found, schema))
+                return error_result(render_problems(name, found, schema), "invalid_arguments")
         return ToolCall(name, arguments, listing.skills.get(name), upstream, conversation)
 
     def _conversation(self, ctx: Context, params: types.CallToolRequestParams) -> str | None:
@@ -346,7 +348,7 @@ class BankServer(Server[SuspendedCalls]):
         return McpConsent(person, session, self._bank.remember_approval)
 
     async def _answer(self, call: ToolCall, attended: Attendance) -> types.CallToolResult:
-        if call.name in JOB_NAMES:
+        if call.name == JOB_NAME:
             return await answer_job(self._jobs, call, self._source.current(), attended)
         if call.name in ADMIN_TOOLS:
             return await answer_admin(self._bank, call, attended)

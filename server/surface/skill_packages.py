@@ -102,7 +102,7 @@ class SkillPackages:
 
     def complete(self, wanted: Wanted) -> list[str] | None:
         """Return names of skills, and the versions of one."""
-        if wanted.of not in {template.uri_template for template in _TEMPLATES}:
+        if not wanted.is_of(_TEMPLATES):
             return None
         if wanted.argument == "version":
             named = [

@@ -6,20 +6,34 @@ there are is `server`; each is a module of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import mcp.types as types
 from mcp import MCPError
+from pydantic import JsonValue
 
 from catalog.canonical import digest
 from server.surface.paging import cursor_at, position_of
 
-__all__ = ["FOR_EVER_MS", "Library", "PromptSource", "ResourceSource", "Wanted", "text_contents"]
+__all__ = [
+    "FOR_EVER_MS",
+    "JSON_TYPE",
+    "Library",
+    "PromptSource",
+    "ResourceSource",
+    "Wanted",
+    "json_contents",
+    "json_resource",
+    "json_template",
+    "text_contents",
+]
 
 FOR_EVER_MS = 24 * 3600 * 1000
 """How long what never changes may be taken as fresh."""
+JSON_TYPE = "application/json"
 _PAGE_SIZE = 100
 _MOST_COMPLETIONS = 100
 _T = TypeVar("_T")
@@ -36,6 +50,10 @@ class Wanted:
     """What is there so far."""
     others: Mapping[str, str]
     """Arguments that are filled in already."""
+
+    def is_of(self, templates: Iterable[types.ResourceTemplate]) -> bool:
+        """Return whether it is an argument of one of these templates."""
+        return any(template.uri_template == self.of for template in templates)
 
 
 class ResourceSource(Protocol):
@@ -157,7 +175,7 @@ class Library:
 
 
 def text_contents(
-    uri: str, text: str, mime_type: str = "application/json", *, ttl_ms: int = 0
+    uri: str, text: str, mime_type: str = JSON_TYPE, *, ttl_ms: int = 0
 ) -> types.ReadResourceResult:
     """Return one text as the contents of a resource.
 
@@ -169,6 +187,23 @@ def text_contents(
     """
     contents = types.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
     return types.ReadResourceResult(contents=[contents], ttl_ms=ttl_ms, cache_scope="private")
+
+
+def json_contents(uri: str, value: JsonValue, *, ttl_ms: int = 0) -> types.ReadResourceResult:
+    """Return a value as the contents of a resource."""
+    return text_contents(uri, json.dumps(value, ensure_ascii=False), ttl_ms=ttl_ms)
+
+
+def json_resource(uri: str, name: str, title: str | None, description: str) -> types.Resource:
+    """Return the entry of a resource that is JSON."""
+    return types.Resource(uri=uri, name=name, title=title, description=description, mime_type=JSON_TYPE)
+
+
+def json_template(uri_template: str, name: str, description: str) -> types.ResourceTemplate:
+    """Return the template of resources that are JSON."""
+    return types.ResourceTemplate(
+        uri_template=uri_template, name=name, description=description, mime_type=JSON_TYPE
+    )
 
 
 def _page(entries: list[_T], cursor: str | None) -> tuple[list[_T], str | None]:

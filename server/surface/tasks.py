@@ -22,7 +22,7 @@ from skills_store.jobs import Job, is_ended
 __all__ = ["TASKS_EXTENSION", "Tasks", "declares_tasks"]
 
 TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
-_LONG: Final = frozenset({"solve", "repair_workflow", "run_workflow"})
+_LONG: Final = frozenset({"solve", "repair_workflow", "run_workflow", "explore_server"})
 """Tools whose calls become tasks."""
 _POLL_MILLISECONDS: Final = 1_000
 _ASKED: Final = "consent"

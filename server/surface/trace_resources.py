@@ -7,7 +7,6 @@ so. `episode://conversations/{name}` has the calls that belong together.
 
 from __future__ import annotations
 
-import json
 from urllib.parse import quote, unquote
 
 import mcp.types as types
@@ -16,7 +15,7 @@ from pydantic import JsonValue
 from server.bank.errors import UnknownTrace
 from server.surface.port import BankPort
 from server.surface.remedies import render_fault
-from server.surface.sources import Wanted, text_contents
+from server.surface.sources import Wanted, json_contents, json_resource, json_template, text_contents
 from skills_store.trace import Step, Trace
 
 __all__ = ["TraceResources"]
@@ -25,48 +24,41 @@ _RUNS = "trace://runs"
 _EPISODES = "episode://runs"
 _CONVERSATIONS = "episode://conversations"
 _LISTED = 100
-_JSON = "application/json"
 _RESOURCES = [
-    types.Resource(
-        uri=_RUNS,
-        name="runs",
-        title="Latest runs",
-        description=f"The {_LISTED} newest runs and relayed calls, with the addresses of their traces.",
-        mime_type=_JSON,
+    json_resource(
+        _RUNS,
+        "runs",
+        "Latest runs",
+        f"The {_LISTED} newest runs and relayed calls, with the addresses of their traces.",
     ),
-    types.Resource(
-        uri=_EPISODES,
-        name="episodes",
-        title="Latest episodes",
-        description="The newest runs that had a task: task, route, status and who verified it.",
-        mime_type=_JSON,
+    json_resource(
+        _EPISODES,
+        "episodes",
+        "Latest episodes",
+        "The newest runs that had a task: task, route, status and who verified it.",
     ),
-    types.Resource(
-        uri=_CONVERSATIONS,
-        name="conversations",
-        title="Conversations",
-        description="Calls through call_tool that belong together, which save_skill can compile.",
-        mime_type=_JSON,
+    json_resource(
+        _CONVERSATIONS,
+        "conversations",
+        "Conversations",
+        "Calls through call_tool that belong together, which save_skill can compile.",
     ),
 ]
 _TEMPLATES = [
-    types.ResourceTemplate(
-        uri_template=f"{_RUNS}/{{id}}",
-        name="run",
-        description="The trace of one run or relayed call: every step with arguments, output and fault.",
-        mime_type=_JSON,
+    json_template(
+        f"{_RUNS}/{{id}}",
+        "run",
+        "The trace of one run or relayed call: every step with arguments, output and fault.",
     ),
-    types.ResourceTemplate(
-        uri_template=f"{_EPISODES}/{{id}}",
-        name="episode",
-        description="The story of one run: route and reasons, calls, outcome, verifications, faults.",
-        mime_type=_JSON,
+    json_template(
+        f"{_EPISODES}/{{id}}",
+        "episode",
+        "The story of one run: route and reasons, calls, outcome, verifications, faults.",
     ),
-    types.ResourceTemplate(
-        uri_template=f"{_CONVERSATIONS}/{{name}}",
-        name="conversation",
-        description="The calls of one conversation in the order they were made.",
-        mime_type=_JSON,
+    json_template(
+        f"{_CONVERSATIONS}/{{name}}",
+        "conversation",
+        "The calls of one conversation in the order they were made.",
     ),
 ]
 
@@ -102,7 +94,7 @@ class TraceResources:
                 return None if trace is None else text_contents(uri, trace.model_dump_json())
             case "episode", "runs", trace_id:
                 trace = self._bank.trace(trace_id)
-                return None if trace is None else text_contents(uri, json.dumps(_story(trace)))
+                return None if trace is None else json_contents(uri, _story(trace))
             case "episode", "conversations", conversation:
                 return await self._conversation(uri, conversation)
             case _:
@@ -110,7 +102,7 @@ class TraceResources:
 
     def complete(self, wanted: Wanted) -> list[str] | None:
         """Return ids of the newest runs; conversations have to be known."""
-        if wanted.of not in {template.uri_template for template in _TEMPLATES}:
+        if not wanted.is_of(_TEMPLATES):
             return None
         if wanted.argument == "name":
             names = (trace.recording for trace in self._bank.recent_traces(_LISTED))
@@ -126,7 +118,7 @@ class TraceResources:
 
 
 def _listed(uri: str, key: str, entries: list[JsonValue]) -> types.ReadResourceResult:
-    return text_contents(uri, json.dumps({key: entries}, ensure_ascii=False))
+    return json_contents(uri, {key: entries})
 
 
 def _line(trace: Trace) -> JsonValue:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import mcp.types as types
 from pydantic import JsonValue
 
 from server.surface.port import BankPort
-from server.surface.sources import FOR_EVER_MS, Wanted, text_contents
+from server.surface.sources import FOR_EVER_MS, JSON_TYPE, Wanted, json_contents, json_resource, text_contents
 from skills_store.interchange.mermaid import render_mermaid
 from skills_store.skill import Skill
 
@@ -18,7 +16,6 @@ _SCHEME = "workflow://"
 _INDEX = "workflow://all-skills"
 _MERMAID = "mermaid"
 _MERMAID_TYPE = "text/vnd.mermaid"
-_JSON = "application/json"
 _PLACES = ("", "/mermaid", "/versions/{version}", "/versions/{version}/mermaid")
 
 
@@ -29,7 +26,7 @@ def _template(place: str) -> types.ResourceTemplate:
         uri_template=f"{_SCHEME}{{skill}}{place}",
         name=f"workflow{place.replace('/', ' ').replace('{version}', '').rstrip()}".replace("  ", " "),
         description=f"The workflow of {of}, {'drawn as a Mermaid flowchart' if is_drawn else 'as JSON'}.",
-        mime_type=_MERMAID_TYPE if is_drawn else _JSON,
+        mime_type=_MERMAID_TYPE if is_drawn else JSON_TYPE,
     )
 
 
@@ -45,12 +42,11 @@ class WorkflowResources:
     def resources(self) -> list[types.Resource]:
         """Return the index of skills."""
         return [
-            types.Resource(
-                uri=_INDEX,
-                name="all skills",
-                title="Skills of the bank",
-                description="Every skill with its state, versions and the addresses of its workflow.",
-                mime_type=_JSON,
+            json_resource(
+                _INDEX,
+                "all skills",
+                "Skills of the bank",
+                "Every skill with its state, versions and the addresses of its workflow.",
             )
         ]
 
@@ -62,7 +58,7 @@ class WorkflowResources:
         """Return the index, or a workflow as JSON or Mermaid."""
         if uri == _INDEX:
             listed: list[JsonValue] = [self._entry(skill) for skill in self._bank.skill_heads()]
-            return text_contents(uri, json.dumps({"skills": listed}, ensure_ascii=False))
+            return json_contents(uri, {"skills": listed})
         if not uri.startswith(_SCHEME):
             return None
         match uri.removeprefix(_SCHEME).split("/"):
@@ -79,7 +75,7 @@ class WorkflowResources:
 
     def complete(self, wanted: Wanted) -> list[str] | None:
         """Return names of skills, and the versions of one."""
-        if wanted.of not in {template.uri_template for template in _TEMPLATES}:
+        if not wanted.is_of(_TEMPLATES):
             return None
         if wanted.argument == "version":
             return [str(one.version) for one in self._bank.skill_versions(wanted.others.get("skill", ""))]
@@ -106,7 +102,7 @@ class WorkflowResources:
 def _document(uri: str, skill: Skill | None, *, ttl_ms: int = 0) -> types.ReadResourceResult | None:
     if skill is None:
         return None
-    return text_contents(uri, json.dumps(skill.workflow.to_json(), ensure_ascii=False), ttl_ms=ttl_ms)
+    return json_contents(uri, skill.workflow.to_json(), ttl_ms=ttl_ms)
 
 
 def _drawn(uri: str, skill: Skill | None, *, ttl_ms: int = 0) -> types.ReadResourceResult | None:

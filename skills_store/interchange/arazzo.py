@@ -2,7 +2,8 @@
 
 Arazzo has no step for MCP tools yet: a step names its tool by the extension, its arguments are its
 `parameters`, and references are runtime expressions. What Arazzo cannot say (maps over lists,
-postconditions in jmespath, code) is kept under `x-skillbank`, so that nothing is lost silently.
+postconditions in jmespath, code, contracts) is kept under `x-skillbank`, so that nothing is lost silently.
+Tests stay behind. Reading such a description is `arazzo_reading`.
 """
 
 from __future__ import annotations
@@ -37,8 +38,14 @@ def render_arazzo(skill: PortableSkill, version: int) -> str:
         "steps": steps,
         "outputs": {name: _expression(value) for name, value in skill.workflow.outputs.items()},
     }
+    own: dict[str, JsonValue] = {
+        "name": skill.name,
+        "outputSchema": skill.signature.output_schema,
+        "pins": [pin.model_dump(mode="json") for pin in skill.pins],
+    }
     if skill.workflow.expect:
-        workflow["x-skillbank"] = {"expect": [*skill.workflow.expect]}
+        own["expect"] = [*skill.workflow.expect]
+    workflow["x-skillbank"] = own
     document: dict[str, JsonValue] = {
         "arazzo": "1.1.0",
         "info": {

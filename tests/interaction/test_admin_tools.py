@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
 import mcp.types as types
 import pytest
 from mcp import Client, MCPError
@@ -111,6 +112,86 @@ async def test_what_waits_is_listed_and_a_wrong_name_is_told(settings: Settings)
             ("review_skill", {"name": "x", "decision": "approve"}),
             ("roll_back_skill", {"name": "x", "version": 1}),
             ("remove_server", {"name": "x"}),
+            ("explore_server", {"name": "x"}),
             ("set_effect", {"server": "x", "tool": "*", "effect": "read"}),
         ):
             assert (await client.call_tool(tool, arguments)).is_error, tool
+
+
+async def test_a_server_is_explored_after_a_yes_with_progress_and_within_its_budget(
+    settings: Settings, command: list[str]
+):
+    asked: list[str] = []
+    seen: list[tuple[float, float | None]] = []
+
+    async def note(done: float, total: float | None, message: str | None) -> None:
+        del message
+        seen.append((done, total))
+
+    _explorable(settings, command)
+    options: dict[str, Any] = {"elicitation_callback": answering("allow this call", asked)}
+    async with (
+        open_bank(settings) as bank,
+        Client(BankServer(bank, ADMIN), read_timeout_seconds=60, **options) as client,
+    ):
+        wanted = {"name": "desk", "budget_calls": 20, "tasks": 1}
+        explored = await client.call_tool("explore_server", wanted, progress_callback=note)
+    report = explored.structured_content
+    assert report is not None, explored.content
+    assert (report["server"], report["coverage"]["called"], report["coverage"]["tools"]) == ("desk", 1, 1)
+    assert 0 < report["calls"] <= 20
+    assert len(asked) == 1
+    assert all(said in asked[0] for said in ("explore_server", "say (read)", '"budget_calls": 20'))
+    assert seen
+    assert {total for _, total in seen} == {20.0}
+
+
+async def test_nothing_of_a_server_is_called_without_a_yes(settings: Settings, command: list[str]):
+    log = _explorable(settings, command)
+    async with open_bank(settings) as bank, Client(BankServer(bank, ADMIN)) as client:
+        refused = await client.call_tool("explore_server", {"name": "desk"})
+    assert refused.is_error
+    assert refused.meta["io.skillbank/error"] == "not_approved"
+    assert "skillbank explore desk" in refused.content[0].text
+    assert not log.exists() or "called" not in log.read_text()
+
+
+async def test_an_exploration_is_a_job_that_waits_for_the_person(settings: Settings, command: list[str]):
+    asked: list[str] = []
+    _explorable(settings, command)
+    options: dict[str, Any] = {"elicitation_callback": answering("allow this call", asked)}
+    async with (
+        open_bank(settings) as bank,
+        Client(BankServer(bank, ADMIN), read_timeout_seconds=60, **options) as client,
+    ):
+        start = {
+            "action": "start",
+            "tool": "explore_server",
+            "arguments": {"name": "desk", "budget_calls": 20},
+        }
+        job = (await client.call_tool("job", start)).structured_content["job"]
+        with anyio.fail_after(60):
+            while True:
+                polled = await client.call_tool("job", {"action": "poll", "job": job, "wait_seconds": 5})
+                now = polled.structured_content
+                if now["status"] not in ("working", "input_required"):
+                    break
+        at_once = await client.call_tool(
+            "job", {"action": "start", "tool": "remove_server", "arguments": {"name": "desk"}}
+        )
+    assert now["status"] == "completed", now
+    assert now["result"]["coverage"]["called"] == 1
+    assert now["total"] == 20
+    assert len(asked) == 1
+    assert at_once.is_error
+
+
+def _explorable(settings: Settings, command: list[str]) -> Path:
+    """Configure the server with a tool that only reads; return the log of its calls."""
+    scenario = Path(command[-1])
+    log = scenario.with_name("calls.jsonl")
+    scenario.write_text(json.dumps({**json.loads(scenario.read_text()), "log": str(log)}))
+    server = {"command": command[0], "args": command[1:]}
+    own = {"effects": {"desk": {"*": "read"}}}
+    settings.config_path.write_text(json.dumps({"mcpServers": {"desk": server}, "skillbank": own}))
+    return log

@@ -86,7 +86,7 @@ async def called(client: Client, name: str, arguments: dict[str, Any]) -> dict[s
 async def ended(client: Client, job: str) -> dict[str, Any]:
     with anyio.fail_after(40):
         while True:
-            now = await called(client, "poll_job", {"job": job, "wait_seconds": 5})
+            now = await called(client, "job", {"action": "poll", "job": job, "wait_seconds": 5})
             if now["status"] not in ("working", "input_required"):
                 return now
 
@@ -103,7 +103,9 @@ def calls(log: Path, tool: str, event: str = "called") -> int:
 
 async def test_a_job_goes_on_after_its_client_and_its_process_ended(settings: Settings, log: Path):
     async with connected(settings) as client:
-        job = (await called(client, "start_job", running("say", "post_late", "never", "say")))["job"]
+        job = (
+            await called(client, "job", {"action": "start", **running("say", "post_late", "never", "say")})
+        )["job"]
         await arrived(log, "never")
     settings_after = shortened(settings)
     async with connected(settings_after) as client:
@@ -127,7 +129,7 @@ def shortened(settings: Settings) -> Settings:
 
 async def test_a_write_that_was_under_way_is_never_sent_again(settings: Settings, log: Path):
     async with connected(settings) as client:
-        job = (await called(client, "start_job", running("say", "post_late", "say")))["job"]
+        job = (await called(client, "job", {"action": "start", **running("say", "post_late", "say")}))["job"]
         await arrived(log, "post_late")
     async with connected(settings) as client:
         done = await ended(client, job)
@@ -139,7 +141,9 @@ async def test_a_write_that_was_under_way_is_never_sent_again(settings: Settings
 async def test_a_relayed_write_is_not_repeated_either(settings: Settings, log: Path):
     relay = {"server": "desk", "tool": "post_late", "arguments": {"text": "a"}}
     async with connected(settings) as client:
-        job = (await called(client, "start_job", {"tool": "call_tool", "arguments": relay}))["job"]
+        job = (await called(client, "job", {"action": "start", "tool": "call_tool", "arguments": relay}))[
+            "job"
+        ]
         await arrived(log, "post_late")
     async with connected(settings) as client:
         assert (await ended(client, job))["status"] == "failed"
@@ -148,35 +152,35 @@ async def test_a_relayed_write_is_not_repeated_either(settings: Settings, log: P
 
 async def test_cancelling_a_job_reaches_the_upstream_within_a_second(settings: Settings, log: Path):
     async with connected(settings) as client:
-        job = (await called(client, "start_job", running("never")))["job"]
+        job = (await called(client, "job", {"action": "start", **running("never")}))["job"]
         await arrived(log, "never")
         with anyio.fail_after(1):
-            await called(client, "cancel_job", {"job": job})
+            await called(client, "job", {"action": "cancel", "job": job})
             while calls(log, "never", "cancelled") == 0:
                 await anyio.sleep(0.01)
         assert (await ended(client, job))["status"] == "cancelled"
     async with connected(settings) as client:
-        assert (await called(client, "poll_job", {"job": job}))["status"] == "cancelled"
+        assert (await called(client, "job", {"action": "poll", "job": job}))["status"] == "cancelled"
 
 
 async def test_another_process_sees_a_job_and_cancels_it_within_a_second(settings: Settings, log: Path):
     async with connected(settings) as client, connected(settings) as other:
-        job = (await called(client, "start_job", running("never")))["job"]
+        job = (await called(client, "job", {"action": "start", **running("never")}))["job"]
         await arrived(log, "never")
-        assert [kept["job"] for kept in (await called(other, "poll_job", {}))["jobs"]] == [job]
+        assert [kept["job"] for kept in (await called(other, "job", {"action": "poll"}))["jobs"]] == [job]
         with anyio.fail_after(1):
-            await called(other, "cancel_job", {"job": job})
+            await called(other, "job", {"action": "cancel", "job": job})
             while calls(log, "never", "cancelled") == 0:
                 await anyio.sleep(0.01)
 
 
 async def test_progress_has_a_total_and_grows(settings: Settings):
     async with connected(settings) as client:
-        job = (await called(client, "start_job", running("late", "late")))["job"]
+        job = (await called(client, "job", {"action": "start", **running("late", "late")}))["job"]
         seen = []
         with anyio.fail_after(30):
             while not seen or seen[-1]["status"] == "working":
-                seen.append(await called(client, "poll_job", {"job": job, "wait_seconds": 5}))
+                seen.append(await called(client, "job", {"action": "poll", "job": job, "wait_seconds": 5}))
     assert {moment["total"] for moment in seen} == {2}
     done = [moment["done"] for moment in seen]
     assert done == sorted(done)
@@ -192,9 +196,11 @@ async def test_whoever_looks_at_a_job_is_asked_and_the_job_waits(settings: Setti
         return types.ElicitResult(action="accept", content={"decision": "allow this call"})
 
     async with connected(settings, elicitation_callback=answer) as client:
-        job = (await called(client, "start_job", running("post")))["job"]
+        job = (await called(client, "job", {"action": "start", **running("post")}))["job"]
         with anyio.fail_after(20):
-            while (await called(client, "poll_job", {"job": job, "wait_seconds": 1}))["status"] == "working":
+            while (await called(client, "job", {"action": "poll", "job": job, "wait_seconds": 1}))[
+                "status"
+            ] == "working":
                 pass
         assert (await ended(client, job))["status"] == "completed"
     assert len(asked) == 1
@@ -204,7 +210,7 @@ async def test_whoever_looks_at_a_job_is_asked_and_the_job_waits(settings: Setti
 
 async def test_a_client_that_cannot_ask_is_told_what_needs_approval(settings: Settings, log: Path):
     async with connected(settings) as client:
-        job = (await called(client, "start_job", running("post")))["job"]
+        job = (await called(client, "job", {"action": "start", **running("post")}))["job"]
         done = await ended(client, job)
     assert (done["status"], done["result"]["status"]) == ("failed", "needs_approval")
     assert calls(log, "post") == 0
@@ -214,7 +220,7 @@ async def test_a_client_that_cannot_ask_is_told_what_needs_approval(settings: Se
     ("arguments", "said"),
     [
         pytest.param({"tool": "run_workflow", "arguments": {}}, "workflow", id="wrong-arguments"),
-        pytest.param({"tool": "poll_job", "arguments": {}}, "at once", id="a-job-of-a-job"),
+        pytest.param({"tool": "job", "arguments": {"action": "poll"}}, "at once", id="a-job-of-a-job"),
         pytest.param({"tool": "solve", "arguments": {"task": "x"}, "keep_seconds": 1}, "60", id="too-short"),
     ],
 )
@@ -222,9 +228,9 @@ async def test_what_cannot_be_a_job_is_refused_with_what_would_be_right(
     settings: Settings, arguments: dict[str, Any], said: str
 ):
     async with connected(settings) as client:
-        result = await client.call_tool("start_job", arguments)
-        missing = await client.call_tool("poll_job", {"job": "none"})
-        unknown = await client.call_tool("start_job", {"tool": "paint"})
+        result = await client.call_tool("job", {"action": "start", **arguments})
+        missing = await client.call_tool("job", {"action": "poll", "job": "none"})
+        unknown = await client.call_tool("job", {"action": "start", "tool": "paint"})
     assert result.is_error
     assert said in result.content[0].text
     assert missing.is_error

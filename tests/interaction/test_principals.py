@@ -17,17 +17,21 @@ import httpx2
 import jwt
 import mcp.types as types
 import pytest
+import uvicorn
 from cryptography.hazmat.primitives.asymmetric import rsa
 from fake_bank import FakeBank
 from mcp import Client, MCPError
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from catalog.config import ServerSpec, carries_credentials
+from catalog.testing import ScriptedServer, ScriptedTool
 from server.principals import open_bank_of, settings_of
 from server.settings import Settings
 from server.surface import Access, MachineToken, serve_http, token_file
 from server.surface.auth import needed_scope
 from server.surface.jwt_tokens import JwtTokens
+from server.surface.principals import Principal
 from server.surface_options import SurfaceOptions
 from server.wiring import open_bank
 
@@ -279,11 +283,11 @@ async def _leave_traces(client: Client) -> dict[str, str]:
     await client.call_tool("call_tool", {**say, "trace": "anns_talk"})
     long = {**say, "arguments": {"text": MARK * 200_000}}
     value = (await client.call_tool("call_tool", long)).structured_content
-    job = await client.call_tool("start_job", {"tool": "call_tool", "arguments": say})
+    job = await client.call_tool("job", {"action": "start", "tool": "call_tool", "arguments": say})
     assert value is not None
     assert job.structured_content is not None
     job_id = job.structured_content["job"]
-    await client.call_tool("poll_job", {"job": job_id, "wait_seconds": 20})
+    await client.call_tool("job", {"action": "poll", "job": job_id, "wait_seconds": 20})
     return {"job": job_id, "value": value["uri"], "trace": str(run.structured_content["trace_id"])}
 
 
@@ -315,9 +319,9 @@ async def _everything(client: Client, made: dict[str, str]) -> dict[str, Any]:
         "describe_skill": ("describe_skill", {"name": "said_by_ann"}),
         "call_skill": ("call_skill", {"name": "said_by_ann", "arguments": {"text": "x"}}),
         "find_tools": ("find_tools", {"query": "say"}),
-        "jobs": ("poll_job", {}),
-        "job": ("poll_job", {"job": made["job"]}),
-        "cancel": ("cancel_job", {"job": made["job"]}),
+        "jobs": ("job", {"action": "poll"}),
+        "job": ("job", {"action": "poll", "job": made["job"]}),
+        "cancel": ("job", {"action": "cancel", "job": made["job"]}),
         "feedback": ("report_outcome", {"trace_id": made["trace"], "passed": True}),
         "save_recording": ("save_skill", {"name": "taken", "trace": "anns_talk"}),
         "save_run": ("save_skill", {"name": "taken_too", "trace": made["trace"]}),
@@ -352,6 +356,53 @@ async def test_the_older_transport_asks_for_the_same_login():
                 ):
                     assert answer.status_code == 401, (bearer, answer.text)
                     assert "resource_metadata" in answer.headers["WWW-Authenticate"]
+
+
+@pytest.mark.parametrize("scope", ["read", "run"])
+async def test_a_good_token_is_served_over_the_older_transport_as_its_scope_says(scope: str, era: str):
+    """Each principal has a bank of its own there too: another token does not reach it."""
+    banks: dict[str, FakeBank] = {}
+
+    @asynccontextmanager
+    async def own(who: Principal) -> AsyncGenerator[FakeBank]:
+        yield banks.setdefault(str(who), FakeBank())
+
+    async with verifier() as tokens:
+        access = Access(tokens, ISSUER, RESOURCE, own)
+        async with served(access) as url:
+            for subject in ("ann", "bob"):
+                headers = {"Authorization": f"Bearer {token(sub=subject, scope=scope)}"}
+                transport = sse_client(f"{url.removesuffix('/mcp')}/sse", headers=headers)
+                async with Client(transport, mode=era, read_timeout_seconds=20) as client:
+                    assert "double" in [tool.name for tool in (await client.list_tools()).tools]
+                    if scope == "read":
+                        with pytest.raises(MCPError, match="scope 'run'"):
+                            await client.call_tool("double", {"value": 21})
+                    else:
+                        result = await client.call_tool("double", {"value": 21})
+                        assert result.structured_content == {"doubled": 42.0}
+    assert len(banks) == 2
+
+
+SCOPES_OF_JOBS = [
+    pytest.param({"action": "poll"}, "read", id="looking"),
+    pytest.param({"action": "cancel", "job": "x"}, "run", id="cancelling"),
+    pytest.param({"action": "start", "tool": "solve"}, "run", id="beginning"),
+    pytest.param({"action": "start", "tool": "explore_server"}, "admin", id="beginning-an-admin-tool"),
+    pytest.param(None, "read", id="arguments-not-known"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "scope"), SCOPES_OF_JOBS)
+def test_a_job_needs_the_scope_of_what_it_does(arguments: Any, scope: str):
+    assert needed_scope("tools/call", "job", arguments) == scope
+
+
+async def test_an_admin_tool_is_not_begun_as_a_job_by_who_may_only_run():
+    async with verifier() as tokens, served(Access(tokens, ISSUER, RESOURCE)) as url:
+        start = {"action": "start", "tool": "explore_server", "arguments": {"name": "desk"}}
+        answer = await posted(url, token(scope="run"), "tools/call", name="job", arguments=start)
+    assert answer.json()["error"]["data"] == {"scope": "admin"}
 
 
 def _raise(who: object) -> Any:
@@ -409,3 +460,46 @@ def test_principals_have_stores_and_secrets_of_their_own(settings: Settings):
 )
 def test_what_carries_credentials_of_the_operator_is_known(spec: dict[str, Any], carries: bool):
     assert carries_credentials(ServerSpec("s", **spec)) == carries
+
+
+@asynccontextmanager
+async def upstream_that_keeps_headers() -> AsyncGenerator[tuple[str, list[dict[bytes, bytes]]]]:
+    seen: list[dict[bytes, bytes]] = []
+    scripted = ScriptedServer([ScriptedTool("say", lambda given: given, TEXT, TEXT)])
+    app = scripted.open().server.streamable_http_app()
+
+    async def keeping(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            seen.append(dict(scope["headers"]))
+        await app(scope, receive, send)
+
+    config = uvicorn.Config(keeping, host="127.0.0.1", port=0, log_level="critical")
+    socket = config.bind_socket()
+    server = uvicorn.Server(config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, [socket])
+        yield f"http://127.0.0.1:{socket.getsockname()[1]}/mcp", seen
+        server.should_exit = True
+        server.force_exit = True
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_no_token_of_a_client_reaches_an_upstream(tmp_path: Path, mode: str):
+    async with upstream_that_keeps_headers() as (upstream, seen):
+        config = tmp_path / "config.json"
+        own = {"effects": {"desk": {"*": "read"}}}
+        config.write_text(json.dumps({"mcpServers": {"desk": {"url": upstream}}, "skillbank": own}))
+        settings = Settings(config, tmp_path / "store.db", environment=dict(os.environ))
+        async with verifier() as tokens, open_bank(settings) as operator:
+            access = Access(
+                tokens, ISSUER, RESOURCE, lambda who: open_bank_of(settings, who.issuer, who.subject)
+            )
+            given = token(scope="run")
+            say = {"server": "desk", "tool": "say", "arguments": {"text": "hello"}}
+            async with served(access, operator) as url, as_(url, given, mode=mode) as client:
+                said = await client.call_tool("call_tool", say)
+    assert said.structured_content == {"text": "hello"}
+    assert seen
+    for headers in seen:
+        assert b"authorization" not in headers
+        assert not any(given.encode() in value for value in headers.values())

@@ -10,9 +10,11 @@ from inline_snapshot import snapshot
 from catalog.errors import ConfigError, SchemaRejected, ServerUnavailable
 from catalog.names import NAME_PATTERN
 from catalog.tools import ToolId
+from server.backends.errors import BackendMisconfigured
 from server.bank.errors import SkillNotCallable
+from server.exploration.errors import NothingToExplore
 from server.surface import BUILTIN_NAMES, listed_names
-from server.surface.failures import render_error
+from server.surface.failures import ERROR_META_KEY, failure_result, render_error
 from server.surface.remedies import remedy
 from skills_store.errors import MalformedWorkflow, StoreUnusable, UnknownSkill, VersionConflict
 from skills_store.workflow import faults as f
@@ -115,3 +117,22 @@ def test_listed_names_are_portable_unique_and_never_those_of_always_there_tools(
     assert not set(names) & set(BUILTIN_NAMES)
     assert all(NAME_PATTERN.fullmatch(name) for name in names)
     assert listed == listed_names(sorted(published, reverse=True))
+
+
+CODES = [
+    pytest.param(MalformedWorkflow([f.Malformed(message="no nodes")]), "malformed_workflow", id="malformed"),
+    pytest.param(UnknownSkill("there is no skill x"), "unknown_skill", id="unknown-skill"),
+    pytest.param(VersionConflict("two"), "conflict", id="conflict"),
+    pytest.param(SkillNotCallable("x@1 is stale"), "refused", id="not-callable"),
+    pytest.param(NothingToExplore("nothing may be called"), "refused", id="exploration"),
+    pytest.param(BackendMisconfigured("no key"), "model_failed", id="model"),
+    pytest.param(ServerUnavailable("mail", "gone"), "server_unavailable", id="server"),
+    pytest.param(StoreUnusable("newer"), "not_set_up", id="store"),
+    pytest.param(RuntimeError("anything"), "internal", id="unforeseen"),
+]
+
+
+@pytest.mark.parametrize(("error", "code"), CODES)
+def test_each_error_has_a_code_for_programs(error: Exception, code: str):
+    result = failure_result(error, "solve")
+    assert (result.is_error, result.meta) == (True, {ERROR_META_KEY: code})

@@ -55,4 +55,5 @@ def test_a_registered_server_is_explored_by_one_command(tmp_path: Path):
     assert report["calls"] <= 120
     assert len(report["tasks"]) == 3
     assert tasks.read_text().count("\n") == 3
+    assert {skill["state"] for skill in report["skills"]} <= {"active", "proposed", "context_only"}
     assert any(skill["state"] == "active" for skill in report["skills"])

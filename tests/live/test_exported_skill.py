@@ -43,6 +43,7 @@ def fresh(bank: list[str], tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
     python = environment / "bin" / "python"
     install = [str(python), "-m", "pip", "install", "-q", "-r", str(folder / "requirements.txt")]
     done = subprocess.run(install, capture_output=True, text=True, timeout=900, check=False)
+    assert "No matching distribution" not in done.stderr, done.stderr[-500:]
     if done.returncode != 0:
         pytest.skip(f"the registry did not give the requirements: {done.stderr[-500:]}")
     absent = subprocess.run([str(python), "-c", "import server"], capture_output=True, cwd=place, check=False)

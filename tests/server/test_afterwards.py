@@ -94,3 +94,25 @@ async def test_an_outcome_can_be_reported_right_after_the_answer(open_desk):
 
     assert [said.passed for said in kept.verifications] == [True]
     assert kept.steps[0].arguments == arguments
+
+
+async def test_what_was_begun_beside_can_be_waited_for():
+    done: list[str] = []
+    go_on = anyio.Event()
+    afterwards = Afterwards()
+
+    async def longer() -> None:
+        await go_on.wait()
+        done.append("longer")
+        afterwards.start(next_one)  # what is begun meanwhile counts too
+
+    async def next_one() -> None:
+        done.append("next")
+
+    async with afterwards.attended():
+        with anyio.fail_after(10):
+            await afterwards.settled()
+            afterwards.start(longer)
+            go_on.set()
+            await afterwards.settled()
+            assert done == ["longer", "next"]

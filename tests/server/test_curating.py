@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
-from catalog.config import CurationSpec
-from catalog.effects import Effect
+from catalog.config import CurationSpec, ResetCheck
+from catalog.effects import Effect, Reset
 from catalog.testing import Reply, ScriptedServer, ScriptedTool
 from server.bank.curation.curating import curate_skill, recover_stale
+from server.bank.curation.mending import mend
 from server.bank.errors import NotDecided, SkillNotCallable
+from server.execution.consent import GrantAll
 from server.requests import Budget, RepairRequest, SolveRequest
 from server.verification import Checks
 from skills_store.episodes import TaskEpisode
@@ -473,3 +476,59 @@ class TestHygiene:
                 await desk.bank.repair(adding(number), request)
             report = await desk.bank.audit(dry_run=True)
         assert [(m.keep, m.merge) for m in report.merge] == [("adds_7", "adds_9")]
+
+
+class TestRepairingWhatWrites:
+    """A skill over a tool that is not free, on a server whose fresh process is said to forget it."""
+
+    @pytest.fixture
+    def noting(self, node, document):
+        return document(
+            node("c", "lengths/to_meters", {"km": "$inputs.km"}),
+            outputs={"meters": "$nodes.c.output#/meters"},
+            inputs={"km": {"type": "number"}},
+        )
+
+    @pytest.mark.parametrize(
+        ("check", "is_repaired"),
+        [
+            pytest.param(ResetCheck(Reset.PROCESS, "holds", "2026-11-30", "seen"), True, id="holds"),
+            pytest.param(ResetCheck(Reset.PROCESS, "refuted", "2026-11-30", "a file"), False, id="refuted"),
+            pytest.param(ResetCheck(Reset.PROCESS_DIRS, "holds", "2026-11-30", "seen"), False, id="another"),
+            pytest.param(None, False, id="never-tried"),
+        ],
+    )
+    async def test_is_tried_alone_only_where_a_trial_of_its_reset_mode_holds(
+        self, open_ticking, noting, check, is_repaired
+    ):
+        before, after = conversion(("to_meters", "km"), ("to_meters", "kilometers"))
+        server = ScriptedServer(before)
+        async with open_ticking(
+            {"lengths": server},
+            effects={"lengths": {"*": Effect.WRITE}},
+            reset={"lengths": Reset.PROCESS},
+            consent=GrantAll(),
+        ) as desk:
+            request = RepairRequest(
+                task="How many meters are 3 km",
+                inputs={"km": 3},
+                checks=Checks(("output.meters == `3000`",)),
+                save="meters",
+            )
+            await desk.bank.repair(noting, request)
+            await desk.change("lengths", after)
+            await desk.context.snapshot()
+            await desk.bank.recheck_effects("lengths", "*")
+            skill = desk.store.versions("meters")[0]
+            checks = {} if check is None else {"lengths": check}
+            config = replace(desk.context.config, reset_checks=checks)
+            calls = server.log.count("to_meters")
+            mended = await mend(skill, replace(desk.context, config=config))
+            made = server.log.count("to_meters") - calls
+        assert (mended.skill is not None) == is_repaired, mended.reason
+        if is_repaired:
+            assert mended.skill.workflow.nodes[0].arguments == {"kilometers": "$inputs.km"}
+            assert mended.skill.state == "proposed"
+        else:
+            assert "`skillbank effects verify lengths`" in mended.reason
+            assert made == 0

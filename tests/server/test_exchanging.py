@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 from dataclasses import replace
 
@@ -56,6 +57,41 @@ async def test_a_skill_comes_back_equal_and_waits_for_proof(open_desk, tmp_path,
         assert (await other.call_skill("plus", {"a": 1, "b": 2})).outputs == {"result": 3}
         again = await other.export("plus", None, form)
     assert again.files == exported.files or again.digest == exported.digest
+
+
+async def test_an_arazzo_description_comes_back_as_shadow_and_has_to_be_shown_to_work(open_desk, tmp_path):
+    async with open_desk() as desk:
+        await saved(desk.bank)
+        other = another(desk.bank)
+        taken = await other.import_file(written(await desk.bank.export("plus", None, "arazzo"), tmp_path))
+        skill = await other.show_skill("plus")
+        tested = await other.test_skill("plus")
+        with pytest.raises(SkillNotCallable):
+            await other.call_skill("plus", {"a": 1, "b": 2})
+        before = await desk.bank.show_skill("plus")
+    assert (taken.skill.state, skill.content_hash) == ("shadow", before.content_hash)
+    assert [str(pin.tool) for pin in skill.pins] == ["calculator/add"]
+    assert not tested.passed  # tests do not travel in a description
+
+
+async def test_a_yaml_description_takes_the_contracts_that_are_known_here(open_desk, tmp_path):
+    file = tmp_path / "sum.yaml"
+    file.write_text(
+        "arazzo: 1.0.1\ninfo: {title: Sum, version: '1'}\nworkflows:\n  - workflowId: sum-of-two\n"
+        "    inputs: {type: object, properties: {a: {type: number}, b: {type: number}}, required: [a, b]}\n"
+        "    steps:\n      - stepId: add\n        x-mcp-tool: {server: calculator, tool: add}\n"
+        "        parameters: [{name: a, value: $inputs.a}, {name: b, value: $inputs.b}]\n"
+        "        outputs: {sum: $response.body#/result}\n"
+        "    outputs: {sum: $steps.add.outputs.sum}\n"
+    )
+    async with open_desk() as desk:
+        with pytest.raises(NotImportable, match="knows that tool's contract: add its server first"):
+            await desk.bank.import_file(file)
+        snapshot = await desk.context.snapshot()
+        await desk.bank.import_file(file)
+        skill = await desk.bank.show_skill("sum_of_two")
+        assert [pin.contract_hash for pin in skill.pins] == [snapshot.get(ADD).contract_hash]
+        assert skill.state == "shadow"
 
 
 async def test_taking_the_same_in_again_changes_nothing(open_desk, tmp_path):
@@ -123,6 +159,8 @@ async def test_a_server_carries_what_runs_it_and_no_secret(open_desk):
     assert not any(path.startswith(("lib/server/bank/", "lib/server/cli/")) for path in files)
     needed = files["requirements.txt"].decode().splitlines()
     assert any(line.startswith("mcp<") for line in needed)
+    declared = {line.split(";")[0].strip() for line in importlib.metadata.requires("skillbank") or []}
+    assert set(needed) <= declared  # a module's name is not always that of what installs it
     assert not any(line.startswith(("openai", "anthropic", "pydantic-monty")) for line in needed)
     configured = json.loads(files["mcp.json"])
     assert set(configured["mcpServers"]) == {"calculator"}

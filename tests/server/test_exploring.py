@@ -13,7 +13,7 @@ import pytest
 from catalog.effects import Effect, Reset
 from catalog.testing import Reply, ScriptedServer, ScriptedTool, Vanish
 from catalog.tools import ToolId
-from server.bank.upstreams.exploring import Exploration
+from server.bank.upstreams.exploration import Exploration
 from server.exploration.errors import NothingToExplore, ProfileRejected, TaskFileRejected
 from server.exploration.findings import HealthReport
 from server.exploration.health_files import render_junit, render_sarif

@@ -37,7 +37,7 @@ LATER = {
 """Use cases of `server.bank` that are loaded when they are asked for."""
 UNASKED = {
     "server.demo",
-    "server.evolution.driver",
+    "server.evolution",
     "server.compilation",
     "server.curation",
     "server.cli.render",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import ClassVar
 
 import pytest
 
@@ -31,7 +35,7 @@ async def main():
         await client.call_tool("find_tools", {"query": "say"})
         await client.call_tool("solve", {"task": "say 'apricot'", "budget_seconds": 5})
 
-with open_telemetry(folder / "spans.jsonl", {}, content=content):
+with open_telemetry(folder / "spans.jsonl", dict(os.environ), content=content):
     anyio.run(main)
 """
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -84,3 +88,49 @@ def test_content_is_there_when_it_is_asked_for(folder: Path):
     tool = next(span for span in found if span["name"] == "execute_tool desk.say")
     assert json.loads(tool["attributes"]["gen_ai.tool.call.arguments"]) == {"text": "apricot"}
     assert json.loads(tool["attributes"]["gen_ai.tool.call.result"]) == {"text": "apricot"}
+
+
+class _Collector(BaseHTTPRequestHandler):
+    """Takes what is sent to it over OTLP/HTTP, as a collector does."""
+
+    taken: ClassVar[list[tuple[str, str | None, bytes]]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        self.taken.append((self.path, self.headers.get("Content-Type"), body))
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-protobuf")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the library's hook)
+        del format, args
+
+
+def test_a_collector_is_sent_the_same_spans_by_the_standard_variable(folder: Path, monkeypatch):
+    wire = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+    _Collector.taken.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Collector)
+    serving = Thread(target=server.serve_forever, daemon=True)
+    serving.start()
+    try:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        written = spans(folder, "plain")
+    finally:
+        server.shutdown()
+        server.server_close()
+        serving.join()
+    sent: dict[str, str] = {}
+    for path, kind, body in _Collector.taken:
+        assert (path, kind) == ("/v1/traces", "application/x-protobuf")
+        request = wire.ExportTraceServiceRequest.FromString(body)
+        for resource in request.resource_spans:
+            named = {pair.key: pair.value.string_value for pair in resource.resource.attributes}
+            assert named["service.name"] == "skillbank"
+            for scope in resource.scope_spans:
+                sent |= {span.span_id.hex(): span.name for span in scope.spans}
+    assert sent == {span["span_id"]: span["name"] for span in written}
+    assert {"execute_tool desk.say", "invoke_workflow said"} <= set(sent.values())
+    assert not any(b"apricot" in body for _, _, body in _Collector.taken)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from skills_store.contrast import (
     ERROR_RATE,
+    SUSPICION,
     SUSPICIOUS_SHARE,
     Contrast,
     Trial,
@@ -84,6 +85,12 @@ class TestTheShare:
         assert share_for(contrast_of([])) == 0.2
         assert share_for(contrast_of([failed, failed])) == SUSPICIOUS_SHARE
         assert share_for(contrast_of([failed, failed, right])) == 0.2
+
+    def test_stays_for_a_skill_that_was_never_wrong_however_the_coin_fell(self):
+        withheld = [Trial(True, True, 0.2)] * 4
+        lucky, unlucky = contrast_of(withheld), contrast_of([Trial(False, False, 0.2), *withheld])
+        assert min(lucky.evidence, unlucky.evidence) > SUSPICION
+        assert (share_for(lucky), share_for(unlucky)) == (0.2, SUSPICIOUS_SHARE)
 
     def test_of_nothing_stays_nothing(self):
         assert share_for(contrast_of([Trial(False, False, 0.2)] * 4), 0.0) == 0.0

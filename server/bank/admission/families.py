@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from catalog.tools import Snapshot
+from server.bank.admission.judging import is_said
 from server.bank.context import Context
 from server.compilation.errors import NotCompilable
 from server.compilation.prose import render_description, render_guidance
@@ -43,6 +44,7 @@ def find_family(readings: Sequence[Skill], explicit: bool, context: Context) -> 
         for known in _relatives(readings[0], explicit, context)
         for reading, run in enumerate(readings)
         if (widened := _widened(known, run, context)) is not None
+        if explicit or _is_asked_for(widened, known, run)
     ]
     return min(found, key=lambda family: (len(family.widened.added), family.known.name), default=None)
 
@@ -70,6 +72,19 @@ def _widened(known: Skill, run: Skill, context: Context) -> Widened | None:
         return widen(known, run, context.known(), optional=known.state != "proposed")
     except NotCompilable:
         return None
+
+
+def _is_asked_for(widened: Widened, known: Skill, run: Skill) -> bool:
+    """Return whether the tasks of both runs say what the new inputs were given.
+
+    What no task says, no task can bind: such a skill would take the neighbour's tasks and answer
+    them with its own constants.
+    """
+    return all(
+        is_said(widened.one[name], known.provenance.task or "")
+        and is_said(widened.two[name], run.provenance.task or "")
+        for name in widened.added
+    )
 
 
 def widened_skill(family: Family, snapshot: Snapshot, now: float) -> Skill:

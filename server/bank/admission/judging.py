@@ -27,7 +27,7 @@ from skills_store.evidence import Evidence
 from skills_store.skill import AdmissionVerdict, ReplayTest, Skill
 from skills_store.workflow.model import Workflow
 
-__all__ = ["TRACES_READ", "Judged", "Lesson", "judge_candidate", "mode_of"]
+__all__ = ["TRACES_READ", "Judged", "Lesson", "is_said", "judge_candidate", "mode_of"]
 
 TRACES_READ = 200
 """How far back values are looked for that the world was seen to have."""
@@ -123,17 +123,17 @@ def _unsaid(skill: Skill, examples: Sequence[Mapping[str, JsonValue]]) -> tuple[
         values = [given[name] for given in (*runs, *examples) if name in given]
         is_shown = any(value != values[0] for value in values)
         if values and not is_shown and name not in skill.provenance.named:
-            found += [] if _is_said(values[0], skill.provenance.task or "") else [name]
+            found += [] if is_said(values[0], skill.provenance.task or "") else [name]
     return tuple(found)
 
 
-def _is_said(value: JsonValue, task: str) -> bool:
+def is_said(value: JsonValue, task: str) -> bool:
     """Return whether a task says a value; what cannot be said in words counts as said."""
     match value:
         case bool() | None | dict():
             return True
         case list():
-            return all(_is_said(part, task) for part in value)
+            return all(is_said(part, task) for part in value)
         case _:
             return mentions(task, value)
 

@@ -18,14 +18,16 @@ from server.bank.publishing import refresh_published
 from server.bank.running import servers_of
 from server.compilation.compile import Compiled, Surroundings, VerifiedRun, compile_skill
 from server.compilation.errors import NotCompilable
+from server.compilation.holding import hold_inputs
 from server.compilation.lifting import declared_inputs
 from server.compilation.prose import name_of_task, skill_name
-from server.curation.gathering import Candidate, gather_evidence
+from server.compilation.widening import as_second_run
+from server.curation.gathering import Candidate, differing_inputs, gather_evidence
 from server.curation.seen import seen_values
 from server.progress import Progress
-from skills_store.admission import is_refuted, judge_admission
+from skills_store.admission import INPUTS_REACH, MINIMUM_TRACES, is_refuted, judge_admission
 from skills_store.errors import VersionConflict
-from skills_store.skill import AdmissionVerdict, Skill
+from skills_store.skill import AdmissionCheck, AdmissionVerdict, Skill
 from skills_store.workflow.model import Workflow
 
 __all__ = [
@@ -169,12 +171,23 @@ async def _kept_again(lesson: Lesson) -> Learned:
         says_why = is_in_use or known.state == "rejected"
         why = f"is {known.state}: {known.reason}" if says_why else "is not the version in use"
         return Learned(known, f"{known.name}@{known.version} has this workflow and {why}")
+    if known.state not in ("proposed", "shadow"):
+        return await _counted(known, lesson)
+    if known.pins != skill.pins and store.pinned(known.name) is None:
+        return await _admitted(lesson, name=known.name)
+    return await _proved_again(known, lesson)
+
+
+async def _counted(known: Skill, lesson: Lesson) -> Learned:
+    """Count a run of a workflow that is kept: what waits is proved by it, what is in use stays as it is.
+
+    One that was restricted stays so too: that its workflow came out right once more is no evidence
+    against the trials that restricted it.
+    """
     if known.state == "stale":
         return await _verified_anew(known, lesson.context)
     if known.state not in ("proposed", "shadow"):
         return Learned(known, f"{known.name} is this workflow already and is {known.state}", known.verdict)
-    if known.pins != skill.pins and store.pinned(known.name) is None:
-        return await _admitted(lesson, name=known.name)
     return await _proved_again(known, lesson)
 
 
@@ -208,7 +221,7 @@ async def _with_its_family(lesson: Lesson) -> Learned | None:
     if found is None:
         return None
     if not found.widened.added and found.widened.workflow == found.known.workflow:
-        return await _proved_again(found.known, lesson.read_as(lesson.readings[found.reading]))
+        return await _counted(found.known, lesson.read_as(lesson.readings[found.reading]))
     context, known = lesson.context, found.known
     skill = widened_skill(found, lesson.snapshot, context.clock())
     if (there := context.store.by_content_hash(skill.content_hash)) is not None:
@@ -293,9 +306,44 @@ async def _proved_again(known: Skill, lesson: Lesson) -> Learned:
     )
     undecided = dispute.told() if dispute is not None and is_open else ""
     verdict = judge_admission(replace(gathered.evidence, undecided=undecided))
+    if (held := await _held(known, lesson, verdict)) is not None:
+        return held
     now = _moved(known, verdict, lesson)
     stays = "" if now.state == verdict.state else f"; it stays {now.state}: only a person moves it"
     return Learned(now, f"{verdict.reason}{stays}", verdict)
+
+
+async def _held(known: Skill, lesson: Lesson, verdict: AdmissionVerdict) -> Learned | None:
+    """Keep a proposal with those inputs as constants that both runs gave one value and none could vary.
+
+    None where something else stands against it, the runs differ in nothing, or a person decides.
+    """
+    context, again = lesson.context, lesson.skill.tests[0]
+    failed = [check for check in verdict.checks if not check.passed]
+    first = known.tests[0].inputs if known.tests else {}
+    names = _untried(failed[0]) if len(failed) == 1 else frozenset[str]()
+    is_open = known.state == "proposed" and known.origin == "system" and not lesson.explicit
+    if not names or not is_open or context.store.pinned(known.name) is not None:
+        return None
+    differ = differing_inputs(first, again.inputs)
+    if not differ or differ & names or first.keys() != again.inputs.keys():
+        return None
+    ids = {theirs.id: mine.id for mine, theirs in zip(known.workflow, lesson.skill.workflow, strict=True)}
+    candidate = hold_inputs(known, names, lesson.snapshot, as_second_run(again, again.inputs, ids))
+    if context.store.by_content_hash(candidate.content_hash) is not None:
+        return None
+    both = replace(lesson, readings=(Compiled(candidate),), traces=MINIMUM_TRACES)
+    judged = await judge_candidate(both, known.name, known)
+    if judged.verdict.state != "active":
+        return None
+    return keep_version(judged, known, context, if_new=True)
+
+
+def _untried(check: AdmissionCheck) -> frozenset[str]:
+    """Return the inputs of which a check says that no run could be varied in them."""
+    said = check.inputs.get("untried") if isinstance(check.inputs, dict) else None
+    is_it = check.name == INPUTS_REACH and isinstance(said, list)
+    return frozenset(str(name) for name in said) if is_it and isinstance(said, list) else frozenset()
 
 
 def _moved(known: Skill, verdict: AdmissionVerdict, lesson: Lesson) -> Skill:

@@ -3,18 +3,19 @@
 Paper: FlowEvo (lifecycle): a model rewrites what failed its audit; active again after audit and replay.
 Differs: typed edits found by the search of `server.evolution`, which sees no expected output; the
     result is a new version beside the old one, judged by the same gates, and promotes itself only in
-    mode `auto` where every tool is free.
+    mode `auto` where every tool is free. No write is tried but in a process that was shown to forget it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pydantic import JsonValue
 
+from catalog.effects import Reset
 from catalog.errors import SchemaRejected
 from catalog.tools import Snapshot
 from server.bank.admission.learning import Lesson, judge_candidate
@@ -61,12 +62,15 @@ class Mended:
 async def mend(skill: Skill, context: Context, budget: Budget = BUDGET) -> Mended:
     """Search for a version of a skill that passes its tests, keep it, and note what came of it.
 
+    Nobody looks on, so what would need consent is not tried, and a tool that is not free runs, in a
+    process of its own, only where a trial has shown that a fresh process restores its server.
+
     Args:
         skill: the version that fails.
-        context: the bank; nobody is asked, so what would need consent is not tried.
+        context: the bank.
         budget: of the search from one failing test.
     """
-    alone = context.serving(NoConsent(), None)
+    alone = _trusting_trials_alone(context.serving(NoConsent(), None))
     mended = await _mended(skill, alone, budget)
     passed = mended.skill is not None
     context.store.record_audit(
@@ -81,6 +85,12 @@ async def _mended(skill: Skill, context: Context, budget: Budget) -> Mended:
         return Mended(None, f"parked: {', '.join(missing)} is not configured")
     if not skill.tests:
         return Mended(None, "parked: it has no tests to be repaired by")
+    if untried := _untried_servers(skill, context):
+        return Mended(
+            None,
+            f"parked: no trial has shown that {untried[0]} is restored by a fresh process:"
+            f" `skillbank effects verify {untried[0]}`",
+        )
     context.progress(Progress("curate", f"repairing {skill.name}@{skill.version} by its tests"))
     snapshot = await context.snapshot()
     if unseen := [tool for tool in unseen_tools(skill, context) if snapshot.get(tool) is not None]:
@@ -92,6 +102,36 @@ async def _mended(skill: Skill, context: Context, budget: Budget) -> Mended:
     if isinstance(found, str):
         return Mended(None, f"parked: {found}")
     return await _kept(found, skill, snapshot, context)
+
+
+def _trusting_trials_alone(context: Context) -> Context:
+    """Return the bank with those reset modes alone that were tried and hold."""
+    config = context.config
+    held = {
+        server: mode
+        for server, mode in config.effects.reset.items()
+        if (check := config.reset_checks.get(server)) is not None
+        and check.verdict == "holds"
+        and check.mode is mode
+    }
+    return replace(context, config=replace(config, effects=replace(config.effects, reset=held)))
+
+
+def _untried_servers(skill: Skill, context: Context) -> list[str]:
+    """Return the servers of a skill's tools that are not free and that no trial vouches for.
+
+    A tool that changed has no class until somebody looks, and is told of as that.
+    """
+    effects = context.effects
+    return sorted(
+        {
+            pin.tool.server
+            for pin in skill.pins
+            if pin.tool not in effects.changed
+            and not effects.effect(pin.tool).is_free
+            and effects.reset_mode(pin.tool.server) is Reset.NONE
+        }
+    )
 
 
 @dataclass

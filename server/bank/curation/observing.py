@@ -14,7 +14,7 @@ from skills_store.contrast import Contrast, contrast_of, trials_of
 from skills_store.episodes import Outcome, TaskEpisode
 from skills_store.skill import Skill
 
-__all__ = ["before_admission", "contrast_for", "entered_at", "observe", "outcome_of", "throw"]
+__all__ = ["before_admission", "contrast_for", "entered_at", "is_of_family", "observe", "outcome_of", "throw"]
 
 _TRIALS_READ = 5_000
 _BEFORE_READ = 300
@@ -25,6 +25,9 @@ _RIGHT = ("verified", "succeeded")
 def throw(skill: Skill, task: str, request: SolveRequest, context: Context, way: str) -> Draw:
     """Return whether a skill that would be used for a task is left out, and with which chance.
 
+    A task of another family is no trial of it: what a plan makes of a neighbour's skill says nothing
+    of how it answers its own tasks.
+
     Args:
         skill: that would be used.
         task: in words.
@@ -32,6 +35,8 @@ def throw(skill: Skill, task: str, request: SolveRequest, context: Context, way:
         context: the bank.
         way: how the skill would be used: the route, and whether every input is bound.
     """
+    if not is_of_family(skill, task):
+        return Draw(skill)
     spec = context.config.curation
     is_pinned = context.store.pinned(skill.name) is not None
     effects = allowing(context.effects, request.allow)
@@ -66,19 +71,23 @@ def entered_at(skill: Skill, context: Context) -> float:
     return moves[-1] if moves else skill.created_at
 
 
+def is_of_family(skill: Skill, task: str) -> bool:
+    """Return whether a task is a skill's own one, with other values at most; True where none is kept."""
+    own = skill.provenance.task
+    return not own or read_as(task, own, example_of(skill)) is not None
+
+
 def before_admission(skill: Skill, context: Context) -> list[TaskEpisode]:
     """Return a family's episodes from before it had a skill in use, the world's faults aside."""
-    own = skill.provenance.task
-    if not own:
+    if not skill.provenance.task:
         return []
     first = context.store.versions(skill.name)
     born = next((move.at for move in context.store.changes(skill.name) if move.after == "active"), None)
     until = born if born is not None else (first[0].created_at if first else skill.created_at)
-    example = example_of(skill)
     return [
         episode
         for episode in context.store.unguided(_BEFORE_READ, until)
-        if episode.outcome != "world" and read_as(episode.task, own, example) is not None
+        if episode.outcome != "world" and is_of_family(skill, episode.task)
     ]
 
 

@@ -18,11 +18,15 @@ _TRACES_LOOKED_AT = 200
 def family_insights(task: str, skill: Skill | None, context: Context) -> tuple[str, ...]:
     """Return what earlier runs of the family of a task showed, nothing where fewer than three are kept.
 
+    Where learning is off nothing is taken from earlier runs either.
+
     Args:
         task: runs for tasks that say the same with other values belong to its family.
         skill: the nearest one, whose runs and whose own task's family belong to it too; None: none is near.
         context: the bank.
     """
+    if context.config.learning == "off":
+        return ()
     return insights_of(
         [
             trace

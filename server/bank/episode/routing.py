@@ -10,7 +10,7 @@ from server.bank.curation.observing import outcome_of, throw
 from server.bank.drift import mark_stale_if_changed, missing_servers
 from server.bank.episode.looking import open_inputs
 from server.bank.episode.repairing import Repaired
-from server.bank.recalling import trust_in
+from server.bank.recalling import trust_in, was_right_with
 from server.bank.running import Planned, execute, servers_of
 from server.curation.withholding import Draw
 from server.execution.episode import Episode
@@ -71,6 +71,7 @@ async def run_directly(
         request.inputs,
         context.task_patterns().candidates(task),
         lambda skill: trust_in(skill, context),
+        lambda found: was_right_with(found, context),
         is_asked_for=is_asked_for,
     )
     direct = choice.direct

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from server.bank.context import Context
 from server.bank.episode.routing import DirectRun, NotRun
-from server.bank.recalling import doubts_about, recall
+from server.bank.recalling import doubts_about, recall, was_right_with
 from server.compilation.prose import guidance_lines
 from server.curation.withholding import Draw
+from server.planning.router import match_skill
 from server.planning.seeding import Seed
 from server.requests import SolveRequest
 from skills_store.retrieval import SAME_PATTERN, SkillHit, confusable
@@ -111,13 +112,19 @@ class Before:
 async def look_back(task: str, request: SolveRequest, context: Context, direct: DirectRun | NotRun) -> Before:
     """Return what is known for a task that no skill has solved: how it was tried, and the skills near it.
 
-    A skill that was just run and failed is no seed.
+    A skill that was just run and failed is no seed, nor is one that was wrong with this task's words.
     """
     if request.route == "dynamic" or isinstance(direct, DirectRun) or not context.findable_skills():
         return Before(direct)
     hits = (await recall(task, _POOL, context)).hits
     left_out = direct.left_out.skill.name if direct.left_out else None
-    return Before(direct, [hit for hit in hits if hit.skill.name != left_out])
+    fit = [hit for hit in hits if hit.skill.name != left_out and not _was_wrong(task, request, hit, context)]
+    return Before(direct, fit)
+
+
+def _was_wrong(task: str, request: SolveRequest, hit: SkillHit, context: Context) -> bool:
+    bound = match_skill(task, request.inputs, hit.skill)
+    return bound is not None and was_right_with(bound, context) is False
 
 
 def _seeded(hits: Sequence[SkillHit], context: Context) -> Seeds:

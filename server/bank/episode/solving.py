@@ -103,7 +103,9 @@ async def solve_task(
     request = replace(request, budget=request.budget.after(anyio.current_time() - started))
     if planner.backend is not None:
         views = seed_views(seeds.seeds, tool_labels(snapshot), planner.backend.context_tokens)
-        advice = _advice(request, seeds, views, family_insights(task, before.nearest, context))
+        is_from_scratch = request.route == "dynamic"
+        insights = () if is_from_scratch else family_insights(task, before.nearest, context)
+        advice = _advice(request, seeds, views, insights)
         climb = _climb(
             planner.backend, request, evaluator, context, plans, advice, is_planned=tried is not None
         )

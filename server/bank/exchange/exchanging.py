@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from catalog.tools import ToolId
 from server.bank.admission.learning import holds_secret
 from server.bank.context import Context
 from server.bank.errors import NotSaved
@@ -14,6 +15,7 @@ from server.reports import ExportReport, ImportReport
 from skills_store.errors import NotImportable, UnknownSkill
 from skills_store.hints import derived_hints
 from skills_store.interchange.arazzo import render_arazzo
+from skills_store.interchange.arazzo_reading import is_arazzo, parse_arazzo
 from skills_store.interchange.bundle import Imported, PortableVersion, parse_bundle, render_bundle
 from skills_store.interchange.mermaid import render_mermaid
 from skills_store.interchange.package_files import MAX_PACKAGE_BYTES, read_package_files
@@ -25,6 +27,7 @@ from skills_store.workflow.hashing import content_hash, shape_hash
 
 __all__ = ["FORMATS", "export_skill", "import_skill", "read_import"]
 
+_YAML = (".yaml", ".yml")
 _Rendering = Callable[[Skill, Sequence[Skill], Context], Mapping[str, bytes]]
 _REASON = "imported; nothing has verified it here: `skillbank skills test {name}`"
 
@@ -95,17 +98,23 @@ FORMATS: Mapping[str, _Rendering] = {
 """By the name a person gives."""
 
 
-def read_import(path: Path) -> Imported:
-    """Return the skill of a bundle or package; nothing of it is executed or unpacked.
+def read_import(path: Path, contracts: Mapping[ToolId, str] | None = None) -> Imported:
+    """Return the skill of a bundle, Arazzo description or package; nothing is executed or unpacked.
+
+    Args:
+        path: of the file or folder.
+        contracts: hashes of the contracts known here, for tools that an Arazzo description pins none of.
 
     Raises:
-        NotImportable: it is neither, or holds what may not be taken in; says what.
+        NotImportable: it is none of these, or holds what may not be taken in; says what.
     """
     try:
-        if path.is_file() and not path.is_symlink() and _is_json(path):
+        if path.is_file() and not path.is_symlink() and (_is_json(path) or path.suffix in _YAML):
             if path.stat().st_size > MAX_PACKAGE_BYTES:
                 raise NotImportable(f"{path} has more than {MAX_PACKAGE_BYTES} bytes")
-            return parse_bundle(path.read_bytes())
+            content = path.read_bytes()
+            is_description = path.suffix in _YAML or is_arazzo(content)
+            return parse_arazzo(content, contracts) if is_description else parse_bundle(content)
         return parse_package(read_package_files(path))
     except OSError as error:
         raise NotImportable(f"{path} cannot be read: {error.strerror or error}") from error

@@ -28,8 +28,8 @@ __all__ = ["standalone_files"]
 
 _PACKAGES = ("catalog", "skills_store", "server")
 _ROOTS = ("server.standalone", "server.sandbox.monty_launcher", "server.sandbox.function_worker")
-_HOME = Path(__file__).resolve().parents[2]
-_DISTRIBUTIONS = {"re2": "google-re2", "pydantic_core": "pydantic"}
+_HOME = Path(__file__).resolve().parents[3]
+_DISTRIBUTIONS = {"re2": "google-re2", "pydantic_core": "pydantic", "opentelemetry": "opentelemetry-api"}
 _OPTIONAL = frozenset({"keyring"})
 _PLACEHOLDER = re.compile(r"^\$\{[^}]+\}$")
 _SERVE = '''"""Serves one skill as an MCP server on stdio: `python serve.py`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import anyio
 
@@ -11,11 +10,11 @@ from catalog.errors import ServerUnavailable
 from server.backends.errors import BackendError
 from server.bank.admission.learning import learn
 from server.bank.context import Context
+from server.bank.upstreams.exploration import Exploration
 from server.compilation.compile import VerifiedRun
 from server.curation.replaying import Replayer
 from server.exploration.errors import NothingToExplore
 from server.exploration.explore import Explored, Explorer, Solved
-from server.exploration.options import ExplorationOptions
 from server.exploration.profile import Profile, TaskPreference, profile_of
 from server.exploration.report import ExplorationPlan, ExplorationReport, ExploredSkill, PlannedTool
 from server.exploration.scope import ExplorationScope, exploration_scope
@@ -25,18 +24,7 @@ from server.planning.conversation import MeteredBackend
 from server.progress import Progress
 from skills_store.trace import Verification
 
-__all__ = ["Exploration", "explore_server", "plan_exploration", "profile_server"]
-
-
-@dataclass(frozen=True, slots=True)
-class Exploration:
-    """What is to be explored: a server, how, and which of its tools (None: all that may be)."""
-
-    server: str
-    options: ExplorationOptions = field(default_factory=ExplorationOptions)
-    only: frozenset[str] | None = None
-    learn: bool = True
-    """Whether skills are made of the tasks."""
+__all__ = ["explore_server", "plan_exploration", "profile_server"]
 
 
 async def plan_exploration(exploration: Exploration, context: Context) -> ExplorationPlan:
