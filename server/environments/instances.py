@@ -30,6 +30,7 @@ class Instances:
         self.limits = limits
         self._group = group
         self._held: dict[str, Instance] = {}
+        self._workers: list[Worker] = []
         self._tasks: dict[str, TaskList] = {}
         self._listing = anyio.Lock()
         self._groups: dict[tuple[str, str], list[tuple[Episode, float | None]]] = {}
@@ -133,9 +134,11 @@ class Instances:
         Raises:
             WorkerFailed: it cannot be started.
         """
-        return await start_worker(
+        worker = await start_worker(
             definition.command, dict(definition.variables), self.limits.message_bytes, self._group
         )
+        self._workers = [one for one in self._workers if not one.is_gone] + [worker]
+        return worker
 
     def keep(self, group: str | None, task_id: str, episode: Episode, reward: float | None) -> None:
         """Keep a finished episode with its group."""
@@ -172,11 +175,11 @@ class Instances:
         return idle
 
     async def close(self) -> None:
-        """End all of them."""
-        held, self._held = list(self._held.values()), {}
+        """End all of them, also those whose release was cut off by the end of the server's tasks."""
+        self._held.clear()
         async with anyio.create_task_group() as group:
-            for instance in held:
-                group.start_soon(instance.close)
+            for worker in self._workers:
+                group.start_soon(worker.end)
 
 
 @asynccontextmanager

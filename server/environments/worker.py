@@ -66,6 +66,8 @@ class Worker:
         self._numbered = 0
         self._words = b""
         self._failure: str | None = None
+        self._ending = anyio.Lock()
+        self.is_gone = False
         if process.stdout is None or process.stdin is None:
             raise RuntimeError("a worker without pipes")
         self._answers = BufferedByteReceiveStream(process.stdout)
@@ -135,8 +137,13 @@ class Worker:
         await self._tree.look()
 
     async def end(self) -> None:
-        """End it with everything that came of it."""
+        """End it with everything that came of it. Ending twice is allowed."""
         with anyio.CancelScope(shield=True):
+            async with self._ending:
+                await self._end()
+
+    async def _end(self) -> None:
+        if not self.is_gone:
             await self._tree.look()
             await self._input.aclose()
             with anyio.move_on_after(_EXIT_SECONDS):
@@ -144,6 +151,7 @@ class Worker:
             await self._tree.end()
             await self._process.aclose()
             await end_orphans()
+            self.is_gone = True
         if self._failure is None:
             self._failure = "this instance was released: create another"
 
