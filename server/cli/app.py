@@ -26,6 +26,7 @@ _MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "demo": "service",
         "doctor": "servers",
         "effects": "effects",
+        "envs": "envs",
         "experience": "experience",
         "export": "exchange",
         "export training": "training",

@@ -35,6 +35,7 @@ from server.cli.answers import (
     ResetCheckReport,
 )
 from server.cli.app import app
+from server.cli.envs import EnvironmentsReport
 from server.cli.model_answers import FetchedModel, ListedModels, ServingModel
 from server.demo.report import DemoReport
 from server.execution.options import MAX_FOR_EACH, MAX_SKILL_DEPTH
@@ -132,6 +133,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "experience drop": DroppedReport,
     "experience list": ExperienceReport,
     "experience show": UnitReport,
+    "envs list": EnvironmentsReport,
     "explore": ExplorationReport,
     "skills save": SavedReport,
     "skills add-code": SavedReport,
