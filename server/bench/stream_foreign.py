@@ -153,6 +153,8 @@ class _Player:
             report = await self.bank.run_skill(skill.name, inputs, skill.version)
         except BankError as error:
             return Attempt(ran=False, detail=str(error))
+        if not report.trace:
+            return Attempt(ran=False, detail="; ".join(fault.message for fault in report.faults))
         judged = await self._judged(task, cast("JsonValue", report.outputs))
         if judged.right:
             return judged
@@ -166,6 +168,7 @@ class _Player:
         for tool, arguments in task.calls:
             await self.bank.call_tool(ToolId(self.world.server, tool), arguments, recording=recording)
         self.recorded.setdefault(task.family.id, []).append(task)
+        known = {(one.name, one.version) for one in self.bank.skill_versions(task.family.id)}
         try:
             saved = await self.bank.save(
                 SaveRequest(name=task.family.id, recording=recording, task=task.words)
@@ -175,7 +178,9 @@ class _Player:
         if saved.skill is None:
             return {"compiled": False, "detail": saved.reason}
         skill = await self.bank.describe_skill(saved.skill.name, saved.skill.version)
-        learned: dict[str, object] = {"compiled": True, "state": skill.state, "detail": saved.reason}
+        is_new = (skill.name, skill.version) not in known
+        learned: dict[str, object] = {"compiled": True, "detail": saved.reason}
+        learned["state"] = skill.state if is_new else None
         if skill.state == "proposed":
             learned["approved"] = await self._approved(skill)
         return {**learned, "again": await self._called(skill, task)}

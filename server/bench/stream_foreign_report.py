@@ -9,7 +9,15 @@ from pydantic import BaseModel, ConfigDict
 
 __all__ = ["Attempt", "ForeignLine", "ForeignReport", "ForeignWorldReport", "render_foreign"]
 
-_CASES_TOLD = 3
+_CASES_TOLD = 4
+_LONGEST_GIST = 90
+_READING = """
+- *recorded*: nothing the bank has did it, so the task's reference was played as a client's recorded session
+  and saved under the family's name (*recorded reference*): no planner without a model plans these tasks
+- *called with the values*: what a client with a model does when it chooses the family's skill and fills in
+  its inputs; the values are those of the task's reference
+- what is right is the word of the world's own checker
+"""
 
 
 class _Report(BaseModel):
@@ -44,7 +52,7 @@ class ForeignLine(_Report):
     compiled: bool | None = None
     """Whether that session became a skill; None: nothing was recorded."""
     state: str | None = None
-    """What the skill was admitted as."""
+    """What the skill was admitted as; None where the session made no new version."""
     detail: str = ""
     """Admission's reason, or why nothing was compiled."""
     approved: bool = False
@@ -86,12 +94,8 @@ def render_foreign(report: ForeignReport) -> str:
     totals = [_row(world.world, "**all**", world.lines) for world in report.worlds]
     lines = [line for world in report.worlds for line in world.lines]
     notes = (
-        "\n- *recorded*: nothing the bank has did it, so the task's reference was played as a client's recorded"
-        " session and saved under the family's name: no planner without a model plans these. *Called with the"
-        " values*: what a client with a model does when it chooses the skill and fills in its inputs; the values"
-        " are those of the task's reference. Every word right or wrong is the world's own checker's\n"
-        f"- approved by a person, played: {sum(line.approved for line in lines)} of"
-        f" {sum(bool(line.compiled) for line in lines)} compiled sessions;"
+        f"{_READING}- approved by a person, played: {sum(line.approved for line in lines)} of"
+        f" {sum(line.state is not None for line in lines)} new versions;"
         f" {sum(line.seconds for line in lines):.0f} s for {len(lines)} tasks\n"
     )
     cases = "".join(f"- {case}\n" for case in _cases(report.worlds))
@@ -101,13 +105,15 @@ def render_foreign(report: ForeignReport) -> str:
 
 def _row(world: str, family: str, lines: Sequence[ForeignLine]) -> str:
     states = Counter(line.state for line in lines if line.state)
-    told = ", ".join(f"{count} {state}" for state, count in states.most_common()) or "–"
+    told = [f"{count} {state}" for state, count in states.most_common()]
     recorded = [line for line in lines if line.recorded]
+    known = sum(bool(line.compiled) and line.state is None for line in recorded)
+    told += [f"{known} known already"] if known else []
     compiled = sum(bool(line.compiled) for line in recorded)
     direct = [line.direct for line in lines if line.direct.ran]
     seeded = [line.seeded for line in lines if line.seeded is not None and line.seeded.ran]
     return (
-        f"| {world} | {family} | {len(lines)} | {len(recorded)}, {compiled} | {told} |"
+        f"| {world} | {family} | {len(lines)} | {len(recorded)}, {compiled} | {', '.join(told) or '–'} |"
         f" {_share([line.again for line in recorded])} | {_share(direct)} | {_share(seeded)} |"
         f" {_share([line.called for line in lines])} |\n"
     )
@@ -128,7 +134,7 @@ def _cases(worlds: Iterable[ForeignWorldReport]) -> Iterable[str]:
                 attempt: Attempt | None = getattr(line, way)
                 if attempt is None or attempt.right:
                     continue
-                why = ("" if attempt.ran else "not open: ") + attempt.detail.split(": ")[0][:90]
+                why = ("" if attempt.ran else "not open: ") + _gist(attempt.detail)
                 told[why] += 1
                 case.setdefault(why, line.task)
             if told:
@@ -136,3 +142,9 @@ def _cases(worlds: Iterable[ForeignWorldReport]) -> Iterable[str]:
                     f"{why} {count} ({case[why]})" for why, count in told.most_common(_CASES_TOLD)
                 )
                 yield f"{world.world}, {way}, not right: {said}"
+
+
+def _gist(detail: str) -> str:
+    """Return what a checker's word begins with, without the case it is about."""
+    parts = [part for part in detail.split(": ") if len(part) <= _LONGEST_GIST]
+    return ": ".join(parts[:2]) or detail[:_LONGEST_GIST]

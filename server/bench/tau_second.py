@@ -56,7 +56,8 @@ def inputs_of(
             continue
         sent = other[number][1]
         for argument, value in node.arguments.items():
-            _take(value, sent.get(argument), taken)
+            if argument in sent:
+                _take(value, sent[argument], taken)
             if value == "$item" and isinstance(node.for_each, str) and node.for_each.startswith("$inputs."):
                 taken.setdefault(node.for_each.removeprefix("$inputs."), []).append(sent.get(argument))
     inputs: dict[str, JsonValue] = {}

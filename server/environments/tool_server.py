@@ -12,18 +12,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import anyio
 import mcp.types as types
 from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError
 
 from server.bench.errors import BenchError
 from server.environments.definitions import Definition, built_in
@@ -49,6 +49,8 @@ SERVED = ("bfcl", "textworld")
 """Environments whose tools are no MCP server of themselves."""
 TASK_VARIABLE = "SKILLBANK_WORLD_TASK"
 _MISUSE = 2
+_Answer = TypeVar("_Answer")
+_content = TypeAdapter(list[types.ContentBlock])
 
 
 class WorldTask(BaseModel):
@@ -186,18 +188,21 @@ async def open_served_world(definition: Definition, task_file: Path) -> AsyncGen
 
 
 def _server(world: ServedWorld) -> Server[dict[str, object]]:
-    Context = ServerRequestContext[dict[str, object], object]  # noqa: N806
-
-    async def list_tools(ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(
+        ctx: ServerRequestContext[dict[str, object], object], params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
         del ctx, params
-        return types.ListToolsResult(tools=[_shown(tool) for tool in await _or_error(world.tools())])
+        tools = await _or_error(world.tools())
+        return types.ListToolsResult(tools=[_shown(tool) for tool in tools])
 
-    async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(
+        ctx: ServerRequestContext[dict[str, object], object], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         del ctx
         answer = await _or_error(world.call(params.name, params.arguments or {}))
         structured = answer.get("structured")
         return types.CallToolResult(
-            content=cast("Any", answer["content"]),
+            content=_content.validate_python(answer["content"]),
             structured_content=structured if isinstance(structured, dict) else None,
             is_error=bool(answer.get("is_error")),
         )
@@ -205,7 +210,7 @@ def _server(world: ServedWorld) -> Server[dict[str, object]]:
     return Server(world.definition.name, version="1", on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-async def _or_error(asked: Any) -> Any:  # noqa: ANN401
+async def _or_error(asked: Awaitable[_Answer]) -> _Answer:
     try:
         return await asked
     except (BadRequest, WorkerFailed) as error:
