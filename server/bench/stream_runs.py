@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from server.backends.backend import Wire
+from server.bench.forks import Forks
 from server.bench.kept import Kept
 from server.bench.stream_changed import measure_changed
 from server.bench.stream_episodes import Answer, Played, PlayedLines, play
@@ -32,8 +33,7 @@ from server.bench.stream_report import (
     StreamsReport,
 )
 from server.bench.stream_tasks import FAMILIES, StreamTask, servers_of, stream_of
-from server.bench.stream_world import NOISE, WAYS, Condition, open_stream_bank
-from server.progress import Progress, ProgressListener
+from server.bench.stream_world import NOISE, WAYS, Condition, Stage, open_stream_bank
 
 __all__ = ["StreamSize", "mcnemar", "measure_streams"]
 
@@ -82,13 +82,13 @@ class StreamSize:
 
 
 async def measure_streams(
-    size: StreamSize, listener: ProgressListener, model: Wire | None = None, keep: Path | None = None
+    size: StreamSize, stage: Stage, model: Wire | None = None, keep: Path | None = None
 ) -> StreamsReport:
     """Return what every condition made of the same stream.
 
     Args:
         size: how much is run.
-        listener: told what is measured.
+        stage: where banks are opened.
         model: a real one, which plans a part of the stream; None: none does.
         keep: a file that finished conditions are read from and added to; None: nothing is kept.
 
@@ -96,7 +96,7 @@ async def measure_streams(
         DemoServersMissing: the tool servers are not installed.
     """
     stream = stream_of(size.length, size.seed, FAMILIES[: size.families])
-    kept = _Pieces(Kept(keep), size, listener)
+    kept = _Pieces(Kept(keep), size, stage)
     played = await kept.conditions(stream, size.conditions, None)
     planners = [_runs(_DETERMINISTIC, played)]
     frozen: list[FrozenReport] = []
@@ -137,7 +137,7 @@ class _Pieces:
 
     kept: Kept
     size: StreamSize
-    listener: ProgressListener
+    stage: Stage
 
     async def conditions(
         self, stream: Sequence[StreamTask], conditions: Sequence[Condition], planner: Wire | None
@@ -146,10 +146,10 @@ class _Pieces:
         played: dict[Condition, Played] = {}
         who = planner.name if planner is not None else "no model"
         for condition in conditions:
-            self.listener(Progress("bench", f"stream of {len(stream)} tasks, {who}: {condition}"))
+            self.stage.tell(f"stream of {len(stream)} tasks, {who}: {condition}")
 
             async def make(condition: Condition = condition) -> PlayedLines:
-                return PlayedLines.of(await _played(stream, condition, planner))
+                return PlayedLines.of(await _played(stream, condition, planner, self.stage.forks))
 
             key = f"{who}, {condition}, {self._size} of {len(stream)}"
             lines = await self.kept.or_made("streams", key, PlayedLines, make)
@@ -168,7 +168,7 @@ class _Pieces:
         """Return what a frozen bank is worth, way by way."""
 
         async def make() -> FrozenReport:
-            return await measure_frozen(stream, planner, name, self.listener)
+            return await measure_frozen(stream, planner, name, self.stage)
 
         return await self.kept.or_made("frozen", f"{name}, {self._size}", FrozenReport, make)
 
@@ -176,7 +176,7 @@ class _Pieces:
         """Return how soon a harmful skill is restricted."""
 
         async def make() -> PlantedReport:
-            return await measure_planted(self.size.planted, self.size.seed, self.listener)
+            return await measure_planted(self.size.planted, self.size.seed, self.stage)
 
         return await self.kept.or_made("planted", f"{self.size.planted}, {self._size}", PlantedReport, make)
 
@@ -184,7 +184,7 @@ class _Pieces:
         """Return what a tool that changes in mid-stream costs."""
 
         async def make() -> ChangedReport:
-            return await measure_changed(self.size.changed, self.size.seed, self.listener)
+            return await measure_changed(self.size.changed, self.size.seed, self.stage)
 
         return await self.kept.or_made("changed", f"{self.size.changed}, {self._size}", ChangedReport, make)
 
@@ -193,10 +193,13 @@ class _Pieces:
         return f"{self.size.length} tasks, {self.size.families} families, seed {self.size.seed}"
 
 
-async def _played(stream: Sequence[StreamTask], condition: Condition, planner: Wire | None) -> Played:
+async def _played(
+    stream: Sequence[StreamTask], condition: Condition, planner: Wire | None, forks: Forks | None
+) -> Played:
     way = WAYS[condition]
     with TemporaryDirectory(prefix="skillbank-bench-") as folder:
-        async with open_stream_bank(Path(folder), way, planner, servers=servers_of(stream)) as bank:
+        place, servers = Path(folder), servers_of(stream)
+        async with open_stream_bank(place, way, planner, servers=servers, forks=forks) as bank:
             return await play(stream, way, bank)
 
 
@@ -212,7 +215,7 @@ def _runs(planner: str, played: Mapping[Condition, Played], *, is_simulated: boo
 
 def _summary(condition: Condition, played: Played) -> StreamRun:
     answers = played.answers
-    late = [answer for answer in answers if answer.task.number >= len(answers) // 2]
+    late = answers[len(answers) // 2 :]
     wrong = [answer.task.family.id for answer in answers if not answer.right]
     return StreamRun(
         condition=condition,
