@@ -53,6 +53,7 @@ def quick_stream_options() -> StreamOptions:
             planted=1,
             frozen=("without a model",),
             changed=0,
+            hard=0,
             conditions=("none", "+ curation"),
             simulated=("none", "+ curation"),
         ),

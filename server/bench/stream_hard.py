@@ -31,7 +31,7 @@ from server.bench.stream_tasks import (
 
 __all__ = ["FOUND_FAMILIES", "SHOWN_FAMILIES", "hard_stream"]
 
-_RESULT, _CONVERTED = "result", "result.output_value"
+_RESULT = "result"
 _SHOWN_TASKS = 2
 """Of each shown family, that a client works out."""
 _CHECKED = 0.5
@@ -139,12 +139,15 @@ SHOWN_FAMILIES: tuple[StreamFamily, ...] = (
         (unit_call("length", "miles", "km", "=b"), sum_call("multiply", "$n1.output_value", "=n")),
     ),
     StreamFamily(
-        "warmer",
-        "It is {b} degrees celsius and gets {n} degrees warmer. What is that in fahrenheit?",
+        "oven",
+        "A recipe says {b} degrees celsius and the oven shows {c} fahrenheit. How many fahrenheit is it off?",
         _amounts,
-        number_of(lambda v: (v["b"] + v["n"]) * 1.8 + 32),
-        _CONVERTED,
-        (sum_call("add", "=b", "=n"), unit_call("temperature", "celsius", "fahrenheit", "$n1.result")),
+        number_of(lambda v: v["c"] - (v["b"] * 1.8 + 32)),
+        _RESULT,
+        (
+            unit_call("temperature", "celsius", "fahrenheit", "=b"),
+            sum_call("subtract", "=c", "$n1.output_value"),
+        ),
     ),
     StreamFamily(
         "body_mass",

@@ -1,4 +1,4 @@
-"""A client that works a task out through `call_tool` and saves what it did: how a bank gets what nobody plans.
+"""A client that works a task out through `call_tool` and saves it: how a bank gets what nobody plans.
 
 The client's calls are the family's reference plan: recorded, not thought of by any model.
 """

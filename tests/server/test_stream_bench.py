@@ -16,11 +16,12 @@ from server.bench.request import BenchRequest
 from server.bench.run import run_bench
 from server.bench.stream_bench import StreamOptions, run_stream_bench
 from server.bench.stream_changed import measure_changed
+from server.bench.stream_compared import mcnemar
 from server.bench.stream_episodes import Answer, Memory, Played, PlayedLines, solved
 from server.bench.stream_planner import RIGHT_TOLD, RIGHT_UNTOLD, simulated_planner
 from server.bench.stream_planted import plant
 from server.bench.stream_report import StreamBenchReport
-from server.bench.stream_runs import StreamSize, mcnemar, measure_streams
+from server.bench.stream_runs import StreamSize, measure_streams
 from server.bench.stream_table import render_stream_report
 from server.bench.stream_tasks import FAMILIES, stream_of
 from server.bench.stream_world import WAYS, Stage, open_stream_bank
@@ -152,6 +153,7 @@ ONE_FAMILY = StreamSize(
     families=1,
     planted=0,
     changed=0,
+    hard=0,
     frozen=(),
     conditions=("none", "no admission gate"),
     simulated=("none", "+ reuse", "text memory"),
