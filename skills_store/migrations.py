@@ -278,6 +278,11 @@ def _add_experiences(database: Database) -> None:
     )
 
 
+def _add_words(database: Database) -> None:
+    """Words that a model put beside a version's body when it became active; its document stays as it is."""
+    database.table("states").add_column("words", str)
+
+
 _STEPS: tuple[Callable[[Database], None], ...] = (
     _create_all,
     _create_eras,
@@ -287,6 +292,7 @@ _STEPS: tuple[Callable[[Database], None], ...] = (
     _add_curation,
     _create_jobs,
     _add_experiences,
+    _add_words,
 )
 
 SCHEMA_VERSION = len(_STEPS)

@@ -356,7 +356,7 @@ class Bank:
         """Make a proposed skill active at a person's word, and put it in use."""
         from server.bank.review.deciding import approve_skill
 
-        return approve_skill(name, version, self.context)
+        return await approve_skill(name, version, self.context)
 
     async def reject(self, name: str, reason: str, version: int | None = None) -> SkillReport:
         """Turn a proposed skill down for a reason; its workflow is not proposed again."""
