@@ -76,9 +76,11 @@ async def run_explore_bench(options: ExploreBenchOptions) -> ExploreBenchReport:
 
 
 async def _measured(name: str, options: ExploreBenchOptions) -> ServerExplored:
-    document = explored_document(name, options.listener)
     explored = ExplorationOptions(budget_calls=options.budget_calls, tasks=options.tasks, seed=options.seed)
     with TemporaryDirectory() as folder:
+        work = Path(folder) / "work"
+        work.mkdir()
+        document = explored_document(name, work, options.listener)
         config = Path(folder) / "config.json"
         config.write_text(json.dumps(document), encoding="utf-8")
         async with open_bank(_settings(config, Path(folder) / "learned.db")) as bank:
