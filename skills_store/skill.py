@@ -106,6 +106,8 @@ class Provenance(_Record):
     """Inputs that whoever saved it named."""
     plannings: tuple[Planning, ...] = ()
     """Of those runs it was made from that were planned from scratch."""
+    worded_by: str | None = None
+    """Model that wrote into its title, description and guidance; None: all of them are rendered."""
 
 
 class Guidance(_Record):

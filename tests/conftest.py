@@ -24,6 +24,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Skip what takes minutes unless its mark is asked for by name."""
     unasked = {
         "live_servers": "installs 40 servers from the registries; run it: -m live_servers",
+        "real_training": "installs torch and TRL into a Python of its own; run it: -m real_training",
         "conformance": "runs the official suite from npm for some minutes; run it: -m conformance",
     }
     for mark, reason in unasked.items():

@@ -67,10 +67,12 @@ from skills_store.trace import Trace
 
 if TYPE_CHECKING:
     from server.bank.episode.repairing import Repaired
+    from server.bank.exchange.training import TrainingRequest
     from server.bank.upstreams.exploration import Exploration
     from server.experience_report import DroppedReport, ExperienceReport, UnitReport
     from server.exploration.profile import Profile
     from server.exploration.report import ExplorationPlan, ExplorationReport
+    from server.training.export import Exported
 
 __all__ = ["Bank"]
 
@@ -152,7 +154,7 @@ class Bank:
         repaired = await repair_document(document, request, context)
         if request.save is None:
             return repaired.report
-        return await _learned(repaired, request.save, context, request.examples)
+        return await _learned(repaired, request.save, context, request.budget.tokens, request.examples)
 
     async def solve(
         self,
@@ -186,7 +188,7 @@ class Bank:
 
             driven = await drive_task(task, request, context)
             driven = await judged(await answered(driven, task, request, context), task, request, context)
-            return await _learned(driven, request.save, context)
+            return await _learned(driven, request.save, context, request.budget.tokens)
         may_run = request.route in (None, "direct") and spent_at_once(request.budget) is None
         started = anyio.current_time()
         direct = await run_directly(task, request, context) if may_run else NotRun()
@@ -209,7 +211,7 @@ class Bank:
             await curate_used(solved.drawn, context)
         solved = await answered(solved, task, request, context)
         solved = await judged(solved, task, request, context)
-        return await _learned(with_planning_cost(solved), request.save, context)
+        return await _learned(with_planning_cost(solved), request.save, context, request.budget.tokens)
 
     def refresh_published(self) -> None:
         """Have the published set fit the configured cap."""
@@ -502,6 +504,16 @@ class Bank:
 
         return exchanging.export_skill(name, version, format, self.context)
 
+    async def export_training(self, request: TrainingRequest) -> Exported:
+        """Return what was seen here as files of training data.
+
+        Raises:
+            TrainingError: a file cannot be read, or there is nothing to export.
+        """
+        from server.bank.exchange import training
+
+        return await training.export_training(request, self.context)
+
     async def import_file(self, path: Path) -> ImportReport:
         """Take in a bundle, Arazzo description or package of others, as `shadow`.
 
@@ -614,6 +626,7 @@ async def _learned(
     repaired: Repaired,
     save: str | None,
     context: Context,
+    tokens: int,
     examples: tuple[Mapping[str, JsonValue], ...] = (),
 ) -> RepairReport:
     """Return the report with what was learned from the run, or why nothing was."""
@@ -623,7 +636,8 @@ async def _learned(
     if repaired.run is None:
         reason = f"nothing to learn from: the run is {report.status.replace('_', ' ')}"
         return report.model_copy(update={"skill_reason": reason})
-    learned = await learn(repaired.run, context, name=save, examples=examples)
+    left = max(0, tokens - report.tokens)
+    learned = await learn(repaired.run, context, name=save, examples=examples, tokens=left)
     skill = learned.skill
     return report.model_copy(
         update={
@@ -631,5 +645,6 @@ async def _learned(
             "skill_state": skill.state if skill else None,
             "skill_reason": learned.reason,
             "verdict": learned.verdict,
+            "tokens": report.tokens + learned.tokens,
         }
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from server.backends.errors import BackendError
 from server.bank.context import Context
 from server.navigating.wording import say_better
@@ -20,6 +22,7 @@ _TOKENS = 2_000
 
 async def keep_lesson(lesson: Lesson, context: Context) -> list[ExperienceUnit]:
     """Keep what a run teaches, each lesson once: what says the same as a kept one is its evidence."""
+    lesson = replace(lesson, task=str(context.redact(lesson.task)))
     now, shelf = context.clock(), context.store.experiences(context.principal)
     kept = shelf.units()
     for unit in kept:
@@ -34,8 +37,8 @@ async def keep_lesson(lesson: Lesson, context: Context) -> list[ExperienceUnit]:
 
 
 async def _worded(unit: ExperienceUnit, trace: Trace, context: Context) -> ExperienceUnit:
-    """Return a new lesson in a model's words, where one is there and what it says is sound."""
-    if context.models.spec("explorer").kind == "none":
+    """Return a new lesson in a model's words, where one is configured for that and what it says is sound."""
+    if "explorer" not in context.models.configured:  # not the model that plans: each run would ask it
         return unit
     try:
         backend = await context.models.backend("explorer")

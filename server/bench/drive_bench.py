@@ -25,6 +25,7 @@ from server.backends.estimate import estimate_tokens
 from server.backends.roles import with_backend
 from server.backends.scripted import ScriptedBackend
 from server.bank import Bank
+from server.bench.drive_environments import measure_environments
 from server.bench.drive_report import ContextRow, DriveBenchReport, render_drive_report
 from server.bench.fixtures import REPOSITORY, build_fixtures
 from server.bench.models import answers_of
@@ -145,6 +146,7 @@ async def run_drive_bench(options: DriveBenchOptions, open_bank: OpenBank) -> Dr
                         assert options.live is not None
                         row = await _driven(bank, options.live, options.live.name, task, template, window, {})
                         rows.append(_told(row, options.listener))
+    environments = await measure_environments(options.quick, options.listener)
     notes = (
         "the policy is scripted, no model: it takes each step from what the messages show, and its tokens are"
         " estimated at three bytes each; what is measured is the context",
@@ -154,6 +156,7 @@ async def run_drive_bench(options: DriveBenchOptions, open_bank: OpenBank) -> Dr
     return DriveBenchReport(
         quick=options.quick,
         rows=tuple(rows),
+        environments=environments,
         versions={**{n: v for n, v in installed_versions().items() if "git" in n or "hash" in n}, **own},
         seconds=time.perf_counter() - started,
         notes=notes if options.live is not None else (*notes, "no model was driven: `--model` names one"),

@@ -7,7 +7,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["ContextRow", "DriveBenchReport", "render_drive_report"]
+from server.bench.measures import Spread
+
+__all__ = ["ContextRow", "DriveBenchReport", "EnvironmentsMeasure", "render_drive_report"]
 
 
 class _Report(BaseModel):
@@ -36,12 +38,37 @@ class ContextRow(_Report):
     notes: str = ""
 
 
+class EnvironmentsMeasure(_Report):
+    """What the environment service does, over its own wire, with a hash server in every instance."""
+
+    first_reset_ms: float
+    """With the start of the worker process."""
+    reset_ms: Spread
+    """Of one instance after its first: its tool server is started anew each time."""
+    step_ms: Spread
+    """One tool call of one instance."""
+    resets_per_second: float
+    steps_per_second: float
+    at_once: int
+    """Instances at once, each with processes of its own."""
+    resets_per_second_at_once: float
+    """First resets of all of them together."""
+    steps_per_second_at_once: float
+    killed_told: str
+    """Error code that the client of a killed worker sees."""
+    killed_reset: bool
+    """Whether the same session then played an episode to reward 1."""
+    rewarded: int
+    """Of the others, how many went on to reward 1."""
+
+
 class DriveBenchReport(_Report):
     """Answer of `bench drive`."""
 
     bench: Literal["drive"] = "drive"
     quick: bool
     rows: tuple[ContextRow, ...]
+    environments: EnvironmentsMeasure
     versions: dict[str, str]
     seconds: float
     notes: tuple[str, ...] = ()
@@ -60,7 +87,20 @@ def render_drive_report(report: DriveBenchReport) -> str:
         lines.append(_line(driver, template, window, rows))
     versions = ", ".join(f"{name} {version}" for name, version in sorted(report.versions.items()))
     said = [f"- {note}" for note in report.notes]
-    return "\n".join([*lines, "", *said, f"- {report.seconds:.0f} s in all; {versions}"]) + "\n"
+    lines += ["", *_environments(report.environments), ""]
+    return (
+        "\n".join(
+            [
+                *lines,
+                "",
+                *_environments(report.environments),
+                "",
+                *said,
+                f"- {report.seconds:.0f} s in all; {versions}",
+            ]
+        )
+        + "\n"
+    )
 
 
 def _line(driver: str, template: str, window: int, rows: Sequence[ContextRow]) -> str:
@@ -73,3 +113,18 @@ def _line(driver: str, template: str, window: int, rows: Sequence[ContextRow]) -
         f"| {driver} | {template} | {window} | {count} | **{right}** | {needed} | {taken} | {tokens} |"
         f" {largest} | {ended or 'finished'} |"
     )
+
+
+def _environments(measured: EnvironmentsMeasure) -> list[str]:
+    again = "played to reward 1 after a reset" if measured.killed_reset else "could not go on"
+    return [
+        "| environment service | resets per second | steps per second | reset p50, ms | step p50, ms |",
+        "|---|---:|---:|---:|---:|",
+        f"| one instance | {measured.resets_per_second:.1f} | {measured.steps_per_second:.0f} |"
+        f" {measured.reset_ms.median:.0f} | {measured.step_ms.median:.1f} |",
+        f"| {measured.at_once} at once, each with new processes | {measured.resets_per_second_at_once:.1f} |"
+        f" {measured.steps_per_second_at_once:.0f} | first: {measured.first_reset_ms:.0f} | |",
+        "",
+        f"- a killed worker: its client was told `{measured.killed_told}` and {again}; of the"
+        f" {measured.at_once - 1} others **{measured.rewarded}** ended with reward 1",
+    ]

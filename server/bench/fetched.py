@@ -181,17 +181,28 @@ def servers_document(names: Iterable[str], state: Path) -> dict[str, JsonValue]:
     return document
 
 
-def fetch_environment(name: str, requirements: Iterable[str], listener: ProgressListener) -> Path:
+def fetch_environment(
+    name: str, requirements: Iterable[str], listener: ProgressListener, *, alone: Iterable[str] = ()
+) -> Path:
     """Return the interpreter of an environment that has these requirements; made where it is not there.
+
+    Args:
+        name: of its folder.
+        requirements: with what they need.
+        listener: told when something is fetched.
+        alone: without what they say they need, where a part of them does.
 
     Raises:
         BenchError: pip could not.
     """
     place = cache_folder() / name
-    wanted = sorted(requirements)
+    needed, whole = sorted(alone), sorted(requirements)
+    wanted = sorted([*needed, *whole])
     marker = place / "requirements.txt"
     if not marker.exists() or marker.read_text(encoding="utf-8").split() != wanted:
         listener(Progress("bench", f"fetching {', '.join(wanted)}"))
-        _install(place, wanted)
+        if needed:
+            _install(place, ["--no-deps", *needed])
+        _install(place, whole)
         marker.write_text("\n".join(wanted), encoding="utf-8")
     return place / "bin" / "python"

@@ -26,8 +26,10 @@ _MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "demo": "service",
         "doctor": "servers",
         "effects": "effects",
+        "envs": "envs",
         "experience": "experience",
         "export": "exchange",
+        "export training": "training",
         "import": "exchange",
         "explore": "exploring",
         "init": "init",
@@ -43,12 +45,15 @@ _MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "serve": "service",
         "skills": "skills",
         "solve": "workflows",
+        "train": "training",
     }
 )
 """The module of this package that each command is in, under the command's own name."""
 
 
-_NAMED_OTHERWISE: Final[Mapping[str, str]] = MappingProxyType({"import": "import_file"})
+_NAMED_OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
+    {"export training": "export_training", "import": "import_file"}
+)
 """Commands whose name no Python function can have."""
 
 
@@ -58,6 +63,14 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
         return sorted(_MODULES)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command, whose name may be of two words."""
+        if (name := " ".join(args[:2])) in _MODULES:
+            return name, self.get_command(ctx, name), args[2:]
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx

@@ -103,6 +103,7 @@ def _of_bank(error: BaseException) -> Failure | None:
     from server.bank.errors import BankError, SkillNotCallable
     from server.evolution.errors import RecordError
     from server.exploration.errors import ExplorationError
+    from server.training.errors import TrainingError
 
     match error:
         case BackendUnavailable() | BackendOverloaded() | BackendTimeout():
@@ -117,6 +118,8 @@ def _of_bank(error: BaseException) -> Failure | None:
             return Failure("record", plain_text(str(error)), MISUSE)
         case ExplorationError():
             return Failure("not_explored", plain_text(str(error)), MISUSE)
+        case TrainingError():
+            return Failure("training", plain_text(str(error)), MISUSE)
         case BankError():
             return Failure("refused", plain_text(str(error)), FAILED)
         case _:

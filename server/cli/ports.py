@@ -48,6 +48,7 @@ from server.surface_options import SurfaceOptions
 from skills_store.skill import Skill
 
 if TYPE_CHECKING:
+    from server.bank.exchange.training import TrainingRequest
     from server.bank.upstreams.exploration import Exploration
     from server.execution.consent import Consent
     from server.experience_report import DroppedReport, ExperienceReport, UnitReport
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from server.exploration.report import ExplorationPlan, ExplorationReport
     from server.requests import RepairRequest, SaveCodeRequest, SaveRequest, SolveRequest
     from server.reset_trial import ResetTrial, TrialVerdict
+    from server.training.export import Exported
     from server.verification import Checks
 
 __all__ = ["BankPort", "OpenBank", "ServeRequest", "Wiring", "product_wiring"]
@@ -169,6 +171,10 @@ class BankPort(Protocol):
 
     async def save_code(self, request: SaveCodeRequest) -> SavedReport:
         """Make a skill of a Python function and its tests. Raises NotSaved."""
+        ...
+
+    async def export_training(self, request: TrainingRequest) -> Exported:
+        """Return what was seen here as files of training data. Raises TrainingError."""
         ...
 
     async def export(self, name: str, version: int | None, format: str) -> ExportReport:  # noqa: A002

@@ -13,7 +13,7 @@ from server.cli.ports import ServeRequest
 from server.cli.session import Session
 from server.surface_options import SurfaceOptions, ToolSchemas
 
-__all__ = ["demo", "serve"]
+__all__ = ["ADDRESS", "demo", "serve"]
 
 
 class _Address(click.ParamType[tuple[str, int]]):
@@ -34,8 +34,11 @@ class _Address(click.ParamType[tuple[str, int]]):
         return bare, int(port)
 
 
+ADDRESS = _Address()
+
+
 @click.command()
-@click.option("--http", "address", type=_Address(), metavar="HOST:PORT", help="Over HTTP. Default: stdio.")
+@click.option("--http", "address", type=ADDRESS, metavar="HOST:PORT", help="Over HTTP. Default: stdio.")
 @click.option(
     "--publish",
     type=click.IntRange(min=0),

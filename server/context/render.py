@@ -152,7 +152,8 @@ def _summarised(
         shown = _rendered(told, standing, policy, count, hides_thoughts=True)
         if shown.fits:
             break
-    return shown
+    names = tuple(event.name for event in events if isinstance(event, Result) and event.name in standing)
+    return replace(shown, cleared=names)
 
 
 def _without_steps(events: Sequence[Event], standing: dict[str, str]) -> Iterator[Event]:

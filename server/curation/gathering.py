@@ -22,12 +22,14 @@ from server.curation.metamorphic import broken_relation, pattern_variants
 from server.curation.replaying import Replayer, was_stopped_by_the_world
 from server.curation.variation import Variant, variants
 from server.execution.environment import with_defaults
+from server.execution.options import SkillResolver
 from server.execution.run import Run
 from server.verification import Checks, verify
 from skills_store.evidence import Evidence, InterfaceFindings, Learning, ReplayResult, UsedTool, VariedRun
 from skills_store.skill import ReplayTest, Skill
 from skills_store.workflow.check import check_workflow
 from skills_store.workflow.flows import check_flows
+from skills_store.workflow.model import SkillRef
 
 __all__ = ["Candidate", "Gathered", "differing_inputs", "gather_evidence"]
 
@@ -104,8 +106,23 @@ def _interface(skill: Skill, replayer: Replayer) -> InterfaceFindings:
         flows=tuple(
             flow.message for flow in check_flows(skill.workflow, _labels(skill, replayer), replayer.labels)
         ),
-        calls_itself=any(node.skill and node.skill.name == skill.name for node in skill.workflow.nodes),
+        calls_itself=_calls_itself(skill, replayer.options.skills),
     )
+
+
+def _calls_itself(skill: Skill, skills: SkillResolver) -> bool:
+    """Return whether any version of a skill is reached from it, by its own nodes or through skills."""
+    waiting, seen = [skill.workflow], set[SkillRef]()
+    while waiting:
+        for called in (node.skill for node in waiting.pop().nodes):
+            if called is None or called in seen:
+                continue
+            if called.name == skill.name:
+                return True
+            seen.add(called)
+            inner = skills(called.name, called.version)
+            waiting += [inner] if inner is not None else []
+    return False
 
 
 def _labels(skill: Skill, replayer: Replayer) -> Mapping[ToolId, frozenset[Label]]:

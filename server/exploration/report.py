@@ -59,6 +59,8 @@ class ExplorationReport(_Record):
     dropped: dict[str, int] = Field(default_factory=dict[str, int])
     """Drafts that became no task, by reason."""
     skills: tuple[ExploredSkill, ...] = ()
+    refused: tuple[ExploredSkill, ...] = ()
+    """Skills that admission left in `shadow`, with why: such as a task whose inputs change nothing."""
     lessons: int = 0
     """Experience units that the tasks' runs gave or confirmed."""
     calls: int = 0

@@ -107,13 +107,14 @@ class ListChanges:
         listing = self._source.current()
         if listing is not self._seen:
             self._seen = listing
-            before, self._tools = self._tools, listing.fingerprint()
-            if before not in (None, self._tools):
-                await self.tell_tools()
             before, self._resources = self._resources, self._library.fingerprint()
             if before not in (None, self._resources):
                 await self._bus.publish(ResourcesListChanged())
                 await _send(self._audience.connections, Connection.send_resource_list_changed)
+            # Last, since clients that wait for new tools leave on it, and old ones trip over what follows.
+            before, self._tools = self._tools, listing.fingerprint()
+            if before not in (None, self._tools):
+                await self.tell_tools()
         for uri in await self._updated():
             await self._bus.publish(ResourceUpdated(uri))
             await _send(

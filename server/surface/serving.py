@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, contextmanager
 import anyio
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import ASGIApp
 
 from server.surface.access import Access, http_app
 from server.surface.express import open_express
@@ -23,7 +24,7 @@ from server.surface.server import BankServer
 from server.surface.stdio import open_stdio
 from server.surface_options import SurfaceOptions
 
-__all__ = ["AddressUnusable", "serve_http", "serve_stdio"]
+__all__ = ["AddressUnusable", "is_loopback", "serve_app", "serve_http", "serve_stdio"]
 
 _GRACE_SECONDS = 1
 """Open listen streams would keep uvicorn from ending for ever."""
@@ -64,20 +65,51 @@ async def serve_http(
         AddressUnusable: it cannot be bound, or other machines could reach it without the tokens of
             an authorization server.
     """
-    if not _is_loopback(host) and access.issuer is None:
+    if not is_loopback(host) and access.issuer is None:
         raise AddressUnusable(
             f"{host} is reachable from other machines; serve on 127.0.0.1, ::1 or localhost, or take"
             " tokens of an authorization server (--issuer)"
         )
+
+    def tell(url: str) -> None:
+        if ready is not None:
+            ready(f"{url}/mcp")
+
+    await serve_app(lambda security: http_app(bank, access, security, options), (host, port), tell)
+
+
+async def serve_app(
+    make: Callable[[TransportSecuritySettings], ASGIApp],
+    address: tuple[str, int],
+    ready: Callable[[str], None],
+    *,
+    max_message_bytes: int = 2**20,
+) -> None:
+    """Serve an application until cancelled or asked to terminate.
+
+    Args:
+        make: given the names that this machine is known by, for the application to turn others away.
+        address: host and port; port 0 picks a free one.
+        ready: called with the URL once clients can connect.
+        max_message_bytes: of one message over a web socket.
+
+    Raises:
+        AddressUnusable: it cannot be bound.
+    """
+    host, port = address
     with _bound(host, port) as bound:
         name = f"[{host}]" if ":" in host else host
-        url = f"http://{name}:{bound.getsockname()[1]}/mcp"
-        app = http_app(bank, access, _only_this_machine(name), options)
+        url = f"http://{name}:{bound.getsockname()[1]}"
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, timeout_graceful_shutdown=_GRACE_SECONDS
+            make(_only_this_machine(name)),
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+            ws="websockets-sansio",
+            ws_max_size=max_message_bytes,
         )
         async with _until_terminated():
-            await _run_until_cancelled(_Uvicorn(config, lambda: ready(url) if ready else None), bound)
+            await _run_until_cancelled(_Uvicorn(config, lambda: ready(url)), bound)
 
 
 @asynccontextmanager
@@ -128,7 +160,8 @@ async def _run_until_cancelled(server: uvicorn.Server, bound: socket.socket) -> 
             server.should_exit = True
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach a host."""
     if host == "localhost":
         return True
     try:

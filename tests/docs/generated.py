@@ -35,6 +35,7 @@ from server.cli.answers import (
     ResetCheckReport,
 )
 from server.cli.app import app
+from server.cli.envs import EnvironmentsReport
 from server.cli.model_answers import FetchedModel, ListedModels, ServingModel
 from server.demo.report import DemoReport
 from server.execution.options import MAX_FOR_EACH, MAX_SKILL_DEPTH
@@ -67,6 +68,8 @@ from server.reports import (
 )
 from server.requests import Budget
 from server.surface.builtin_tools import BUILTIN_TOOLS
+from server.training.export import TrainingReport
+from server.training.launching import TrainReport
 from skills_store.lifecycle import STATES, TRANSITIONS
 from skills_store.trace import Status
 from skills_store.workflow.edits import EditParameter, InsertNode, RemoveNode, Reorder, SwapTool
@@ -125,9 +128,12 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "skills retire": SkillReport,
     "skills restore": SkillReport,
     "audit": AuditReport,
+    "export training": TrainingReport,
+    "train": TrainReport,
     "experience drop": DroppedReport,
     "experience list": ExperienceReport,
     "experience show": UnitReport,
+    "envs list": EnvironmentsReport,
     "explore": ExplorationReport,
     "skills save": SavedReport,
     "skills add-code": SavedReport,

@@ -78,7 +78,14 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
     needed = {owner.lower().replace("_", "-") for name in imported() for owner in owners.get(name, [name])}
     declared = named(project()["dependencies"])
     extras = project()["optional-dependencies"]
-    others = [*extras["embeddings"], *extras["demo"], *extras["keyring"], *extras["code"], *extras["otel"]]
+    others = [
+        *extras["embeddings"],
+        *extras["demo"],
+        *extras["keyring"],
+        *extras["code"],
+        *extras["otel"],
+        *extras["train"],
+    ]
     # Which are in fastmcp, and in pydantic-monty.
     optional = named(others) | {"fastmcp-slim", "pydantic-monty-client"}
     assert needed - declared - optional == {"pydantic-core"}  # one version goes with each pydantic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -28,6 +29,8 @@ def parsed(words: list[str]) -> None:
     context = app.make_context("skillbank", [], obj=product_wiring(), resilient_parsing=True)
     rest = list(words)
     while rest:
+        if (two := " ".join(rest[:2])) in group.list_commands(context):  # a name of two words
+            rest = [two, *rest[2:]]
         command = group.get_command(context, rest[0])
         if command is None:
             raise click.UsageError(f"no command {rest[0]!r}")
@@ -44,9 +47,13 @@ def parsed(words: list[str]) -> None:
 def test_shown_command_lines_are_taken(page: str, words: list[str], tmp_path: Path, monkeypatch):
     del page
     for word in words:
-        if word.endswith((".json", ".py")):
+        if word.endswith((".json", ".jsonl", ".py")):
             (tmp_path / word).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / word).write_text("{}")
+    (tmp_path / "training").mkdir()
+    for option, word in itertools.pairwise(words):
+        if words[0] == "train" and option in ("--model", "--data"):
+            (tmp_path / word).mkdir(parents=True, exist_ok=True)
     monkeypatch.chdir(tmp_path)
     if words[:1] != ["--help"]:
         parsed(words)
@@ -67,7 +74,7 @@ def test_every_command_is_shown_somewhere():
 
 def test_the_keys_of_every_json_answer_are_documented():
     answered = {"bench" if name.startswith("bench ") else name for name in ANSWERS}
-    assert {name for name, _ in commands()} - answered == {"serve"}
+    assert {name for name, _ in commands()} - answered == {"serve", "envs serve"}
 
 
 def test_the_readme_has_the_two_commands_that_ci_takes_from_it():

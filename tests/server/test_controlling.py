@@ -36,8 +36,8 @@ def computing(node, document):
     return made
 
 
-async def saved(desk, document, name="adds", **inputs):
-    request = RepairRequest(inputs=inputs or {"a": 3, "b": 2}, save=name)
+async def saved(desk, document, name="adds", task=None, **inputs):
+    request = RepairRequest(task=task, inputs=inputs or {"a": 3, "b": 2}, save=name)
     return await desk.bank.repair(document, request)
 
 
@@ -47,7 +47,7 @@ async def learned(desk, document, a, b):
     inputs = {
         name: value for name, value in {"a": a, "b": b}.items() if name in document["inputs"]["properties"]
     }
-    task = f"compute with {' and '.join(map(str, inputs.values()))}"
+    task = f"compute with {a} and {b}"
     request = RepairRequest(task=task, inputs=inputs, checks=checks)
     repaired = await repair_document(document, request, desk.context)
     return await learn(repaired.run, desk.context, name=None)
@@ -78,7 +78,7 @@ class TestRollback:
             )
 
         async with open_desk() as desk:
-            await saved(desk, with_a_constant(10), a=3)
+            await saved(desk, with_a_constant(10), task="compute with 3 and 10", a=3)
             wider = await learned(desk, with_a_constant(20), a=4, b=20)
             await desk.bank.rollback("adds", 1)
             again = await learned(desk, with_a_constant(30), a=5, b=30)

@@ -9,9 +9,12 @@ import pytest
 from catalog.effects import Effect, Reset
 from catalog.testing import ScriptedServer, ScriptedTool, Vanish
 from server.execution.consent import GrantAll
+from server.execution.options import MAX_SKILL_DEPTH
 from server.reports import exit_code
 from server.requests import RepairRequest
 from server.verification import Checks
+from skills_store.workflow.hashing import content_hash, shape_hash
+from skills_store.workflow.model import parse_workflow
 
 pytestmark = pytest.mark.anyio
 
@@ -272,6 +275,75 @@ class TestSkillNodes:
             report = await desk.bank.run(_calling_skill(document, version), {}, Checks())
         assert kinds(report) == ["dangling_reference"]
         assert report.faults[0].pointer == "/nodes/0/skill"
+
+    async def test_skills_inside_each_other_run_to_the_depth_that_is_allowed(
+        self, open_desk, adding, document
+    ):
+        async with open_desk() as desk:
+            await _kept(desk, adding)
+            for level in range(2, MAX_SKILL_DEPTH + 1):
+                _put_around(desk, document, level, around=level - 1)
+            deepest = await desk.bank.run(_calling_skill(document, MAX_SKILL_DEPTH), {}, Checks())
+            _put_around(desk, document, MAX_SKILL_DEPTH + 1, around=MAX_SKILL_DEPTH)
+            over = await desk.bank.run(_calling_skill(document, MAX_SKILL_DEPTH + 1), {}, Checks())
+        assert (deepest.status, deepest.outputs) == ("succeeded", {"sum": 5})
+        assert (over.status, kinds(over), over.calls) == ("failed", ["over_limit"], 0)
+        assert f"nested more than {MAX_SKILL_DEPTH} deep" in over.faults[0].message
+
+    async def test_skills_that_call_each_other_in_a_ring_end_at_that_depth(self, open_desk, adding, document):
+        """No admission makes a ring, since a version calls versions that are there; a store may hold one."""
+        async with open_desk() as desk:
+            await _kept(desk, adding)
+            _put_around(desk, document, 2, around=3)
+            _put_around(desk, document, 3, around=2)
+            report = await desk.bank.run(_calling_skill(document, 2), {}, Checks())
+        assert (report.status, kinds(report), report.calls) == ("failed", ["over_limit"], 0)
+
+    async def test_one_that_reaches_itself_through_another_is_not_admitted(self, open_desk, adding, document):
+        async with open_desk() as desk:
+            await _kept(desk, adding)
+            outer = {**_calling_skill(document, 1), "inputs": adding["inputs"]}
+            outer["nodes"][0]["arguments"] = {"a": "$inputs.a"}
+            kept = await desk.bank.repair(outer, RepairRequest(inputs={"a": 1}, save="outer"))
+            ring = {**outer, "nodes": [{**outer["nodes"][0], "skill": {"name": "outer", "version": 1}}]}
+            revised = await desk.bank.revise("add_two", ring)
+            in_use = await desk.bank.show_skill("add_two")
+        assert kept.skill_state == "active", kept.skill_reason
+        failed = [check.name for check in revised.verdict.checks if not check.passed]
+        assert (revised.verdict.state, failed) == ("proposed", ["no_self_call"])
+        assert in_use.standing.in_use == 1
+
+    async def test_a_skill_keeps_the_version_and_the_tools_it_was_admitted_with(
+        self, open_desk, adding, document
+    ):
+        async with open_desk() as desk:
+            await _kept(desk, adding)
+            outer = {**_calling_skill(document, 1), "inputs": adding["inputs"]}
+            outer["nodes"][0]["arguments"] = {"a": "$inputs.a"}
+            kept = await desk.bank.repair(outer, RepairRequest(inputs={"a": 1}, save="outer"))
+            await desk.bank.revise("add_two", _swapped(adding))
+            inner, skill = desk.store.head("add_two"), desk.store.head("outer")
+            report = await desk.bank.call_skill("outer", {"a": 1})
+        assert (kept.skill_state, inner.version) == ("active", 2)
+        assert [(node.skill.name, node.skill.version) for node in skill.workflow.nodes] == [("add_two", 1)]
+        assert [str(pin.tool) for pin in skill.pins] == ["calculator/add"]
+        assert report.outputs == {"sum": 3}
+
+
+def _put_around(desk, document, version, *, around):
+    """Put a version of the kept skill into the store that calls another one, unseen by any gate."""
+    body = {**_calling_skill(document, around), "name": "add_two"}
+    body["inputs"] = {"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]}
+    body["nodes"][0]["arguments"] = {"a": "$inputs.a"}
+    workflow = parse_workflow(body)
+    first = desk.store.version("add_two", 1)
+    hashes = {"content_hash": content_hash(workflow), "shape_hash": shape_hash(workflow)}
+    skill = first.model_copy(update={"version": version, "workflow": workflow, **hashes})
+    desk.store.add_version(skill, expected_head=desk.store.head("add_two").version)
+
+
+def _swapped(adding):
+    return {**adding, "nodes": [{**adding["nodes"][0], "arguments": {"a": 2, "b": "$inputs.a"}}]}
 
 
 async def _kept(desk, adding):

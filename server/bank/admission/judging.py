@@ -49,6 +49,8 @@ class Lesson:
     """Whether a person saves a workflow with the inputs it shall have."""
     alternatives: tuple[Compiled, ...] = ()
     """Every reading of the run, where `readings` is one of them alone."""
+    tokens: int | None = None
+    """What may be spent on better words; None: any number."""
 
     @property
     def compiled(self) -> Compiled:

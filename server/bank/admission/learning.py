@@ -12,6 +12,7 @@ from server.bank.admission.families import family_of, find_family, widened_skill
 from server.bank.admission.judging import TRACES_READ, Judged, Lesson, judge_candidate, mode_of
 from server.bank.admission.proving import prove, replayer
 from server.bank.admission.readings import choose_reading, dispute_of, is_undecided, still_frozen
+from server.bank.admission.wording import word_skill
 from server.bank.context import Context
 from server.bank.errors import NotSaved
 from server.bank.publishing import refresh_published
@@ -49,6 +50,8 @@ class Learned:
     skill: Skill | None
     reason: str
     verdict: AdmissionVerdict | None = None
+    tokens: int = 0
+    """Spent on words for it."""
 
 
 def check_name(wished: str) -> None:
@@ -69,6 +72,7 @@ async def learn(
     *,
     name: str | None,
     examples: tuple[Mapping[str, JsonValue], ...] = (),
+    tokens: int | None = None,
 ) -> Learned:
     """Compile a run, judge it and keep it, or count it as another proof of what is kept.
 
@@ -77,6 +81,7 @@ async def learn(
         context: the bank.
         name: name asked for by a person, which is an explicit save; None when nobody asked.
         examples: other inputs known to be valid.
+        tokens: what may be spent on better words for it; None: any number.
     """
     explicit = name is not None
     if not explicit and (silent := _silent(run.workflow, context)):
@@ -93,7 +98,15 @@ async def learn(
     if any(holds_secret(compiled.skill, context) for compiled in readings):
         return Learned(None, "not compilable: it holds a secret, which belongs into a server's environment")
     has_border = explicit and bool(declared_inputs(run.workflow))
-    lesson = Lesson(readings, explicit, examples, snapshot, context, has_border=has_border)
+    lesson = Lesson(
+        readings,
+        explicit,
+        examples,
+        snapshot,
+        context,
+        has_border=has_border,
+        tokens=tokens,
+    )
     return await _kept_once(lesson)
 
 
@@ -210,7 +223,7 @@ async def _decided_by(lesson: Lesson, kept: Compiled) -> Learned | None:
     skill = widened_skill(family, lesson.snapshot, context.clock())
     both = replace(lesson, readings=(Compiled(skill, dispute.linked.frozen),), traces=2)
     judged = await judge_candidate(both, known.name, context.store.head(known.name))
-    return None if is_refuted(judged.verdict) else keep_version(judged, known, context, if_new=True)
+    return None if is_refuted(judged.verdict) else await _keep(judged, known, lesson, if_new=True)
 
 
 async def _with_its_family(lesson: Lesson) -> Learned | None:
@@ -231,7 +244,7 @@ async def _with_its_family(lesson: Lesson) -> Learned | None:
     judged = await judge_candidate(wider, known.name, known)
     if judged.verdict.state == "shadow":
         return None
-    return keep_version(judged, known, context, if_new=True)
+    return await _keep(judged, known, lesson, if_new=True)
 
 
 async def _admitted(lesson: Lesson, name: str | None = None, *, if_new: bool = False) -> Learned:
@@ -246,7 +259,7 @@ async def _admitted(lesson: Lesson, name: str | None = None, *, if_new: bool = F
         judged = judged.undecided(chosen.undecided)
     if judged.twin is not None and not lesson.explicit:
         return await _proves(judged.twin, reading)
-    return keep_version(judged, parent, context, if_new=if_new)
+    return await _keep(judged, parent, lesson, if_new=if_new)
 
 
 async def _proves(twin: Skill, lesson: Lesson) -> Learned:
@@ -255,6 +268,14 @@ async def _proves(twin: Skill, lesson: Lesson) -> Learned:
         return Learned(twin, f"{twin.name} does the same already and is {twin.state}", twin.verdict)
     proved = await _proved_again(twin, lesson)
     return replace(proved, reason=f"{twin.name} does the same and is proved by it: {proved.reason}")
+
+
+async def _keep(judged: Judged, parent: Skill | None, lesson: Lesson, *, if_new: bool = False) -> Learned:
+    """Keep a judged candidate in the best words there are; says it where a model found none."""
+    worded = await word_skill(judged.skill, lesson.context, lesson.tokens)
+    kept = keep_version(replace(judged, skill=worded.skill), parent, lesson.context, if_new=if_new)
+    reason = f"{kept.reason}; {worded.problem}" if worded.problem else kept.reason
+    return replace(kept, reason=reason, tokens=worded.tokens)
 
 
 def keep_version(judged: Judged, parent: Skill | None, context: Context, *, if_new: bool = False) -> Learned:
@@ -336,7 +357,7 @@ async def _held(known: Skill, lesson: Lesson, verdict: AdmissionVerdict) -> Lear
     judged = await judge_candidate(both, known.name, known)
     if judged.verdict.state != "active":
         return None
-    return keep_version(judged, known, context, if_new=True)
+    return await _keep(judged, known, lesson, if_new=True)
 
 
 def _untried(check: AdmissionCheck) -> frozenset[str]:

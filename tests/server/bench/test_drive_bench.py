@@ -43,3 +43,12 @@ async def test_a_window_carries_what_an_append_only_context_cannot():
     table = render_drive_report(report)
     assert "| scripted policy | window | 4096 | 1 | **1** |" in table
     assert "no model was driven" in table
+    told = report.environments
+    assert (told.at_once, told.rewarded, told.killed_told, told.killed_reset) == (
+        16,
+        15,
+        "WORKER_FAILED",
+        True,
+    )
+    assert 0 < told.step_ms.median < told.reset_ms.median
+    assert "of the 15 others **15** ended with reward 1" in table

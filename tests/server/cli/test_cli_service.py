@@ -32,7 +32,7 @@ def test_the_commands_are_these():
         *("add", "audit", "bench", "check", "demo", "doctor"),
         *("effects approvals", "effects approve", "effects labels", "effects list", "effects revoke"),
         *("effects set", "effects verify", "experience drop", "experience list", "experience show"),
-        *("explore", "export", "import", "init"),
+        *("explore", "export", "export training", "import", "init"),
         *("inputs forget", "inputs list", "inputs set", "install", "login", "logout"),
         *("model fetch", "model list", "model serve", "record list", "record prune", "record show", "repair"),
         *("review", "run", "serve", "skills add-code", "skills approve", "skills delete", "skills list"),
@@ -46,7 +46,7 @@ def test_the_commands_are_these():
             "skills save",
             "skills show",
         ),
-        *("skills test", "skills unpin", "solve"),
+        *("skills test", "skills unpin", "solve", "train"),
     ]
 
 

@@ -1,0 +1,50 @@
+"""Training data out of the bank: its runs, beside files of searches and drives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio.to_thread
+
+from catalog.tools import Snapshot
+from server.bank.context import Context
+from server.training.export import Exported, ExportOptions, export_episodes
+from server.training.from_drives import episodes_of_drive, read_drive
+from server.training.from_traces import Seen, episodes_of, read_record
+
+__all__ = ["TrainingRequest", "export_training"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRequest:
+    """What is exported, beside the runs that the bank keeps."""
+
+    options: ExportOptions = field(default_factory=ExportOptions)
+    records: Sequence[Path] = ()
+    """Records of searches."""
+    drives: Sequence[Path] = ()
+    """Reports of driven models."""
+    traces: int = 10_000
+    """Newest runs of the bank that are looked at; 0: none."""
+
+
+async def export_training(request: TrainingRequest, context: Context) -> Exported:
+    """Return the files of an export; no tool is called and no server is started.
+
+    Raises:
+        TrainingError: a file cannot be read, or there is nothing to export.
+    """
+    traces = context.store.traces(request.traces) if request.traces else []
+    seen = [Seen(trace) for trace in traces]
+    return await anyio.to_thread.run_sync(_exported, seen, request, context, context.store.snapshot())
+
+
+def _exported(seen: list[Seen], request: TrainingRequest, context: Context, snapshot: Snapshot) -> Exported:
+    recorded = [one for path in request.records for one in read_record(path)]
+    # A record names who made each candidate, so it wins over the same run in the store.
+    episodes = episodes_of([*seen, *recorded], snapshot)
+    for path in request.drives:
+        episodes += episodes_of_drive(read_drive(path), path.name)
+    return export_episodes(episodes, request.options, context.redact)
