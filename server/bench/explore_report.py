@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from server.bench.explore_credit import CreditMeasured
+
 __all__ = ["ExploreBenchReport", "ServerExplored", "render_explore_report"]
 
 
@@ -30,6 +32,8 @@ class ServerExplored(BaseModel):
     warts: int = 0
     found: int = 0
     missed: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    """Rules of all findings, so that one can see what else was found."""
     skills: int = 0
     lessons: int = 0
     held_out: int = 0
@@ -42,6 +46,7 @@ class ServerExplored(BaseModel):
     labelled: int = 0
     """Steps that both ablation and execution label."""
     agreed: int = 0
+    credit: CreditMeasured = CreditMeasured()
     seconds: float = 0.0
     problem: str | None = None
 
@@ -80,7 +85,41 @@ def render_explore_report(report: ExploreBenchReport) -> str:
     rows = "".join(_row(server) for server in report.servers)
     told = "".join(f"- {s.server}: not measured: {s.problem}\n" for s in report.servers if s.problem)
     missed = "".join(f"- {s.server}: missed {', '.join(s.missed)}\n" for s in report.servers if s.missed)
-    return f"{head}{rows}{_sum(report)}\n{told}{missed}"
+    return f"{head}{rows}{_sum(report)}\n{told}{missed}\n{_worth(report)}\n{_credited(report)}"
+
+
+def _worth(report: ExploreBenchReport) -> str:
+    """Return what exploring and learning changed, in points of held-out success."""
+    held = report.total(lambda s: s.held_out)
+    if not held:
+        return "No task had instances to hold out."
+    before, after = (report.total(of) for of in (lambda s: s.before, lambda s: s.after))
+    return (
+        f"Held-out success: {before / held:.1%} before, {after / held:.1%} after exploring and learning:"
+        f" {100 * (after - before) / held:+.1f} points.\n"
+    )
+
+
+def _credited(report: ExploreBenchReport) -> str:
+    """Return the table of attribution in evolution, over all servers."""
+    credit = sum((server.credit for server in report.servers), CreditMeasured())
+    if not credit.plans:
+        return "No reference could be damaged."
+    means = [f"{n / credit.both:.1f}" if credit.both else "–" for n in _candidates(credit)]
+    return (
+        f"Attribution in evolution, simulated: {credit.plans} references of kept tasks, damaged, repaired by"
+        " the ladder.\n\n"
+        "| attribution | repaired | candidates to success, mean over those both repaired |\n"
+        "|---|---:|---:|\n"
+        f"| off | {credit.solved_without}/{credit.plans} | {means[0]} |\n"
+        f"| on | {credit.solved_with}/{credit.plans} | {means[1]} |\n\n"
+        f"With it {credit.fewer} took fewer candidates, {credit.more} more,"
+        f" {credit.both - credit.fewer - credit.more} as many.\n"
+    )
+
+
+def _candidates(credit: CreditMeasured) -> tuple[int, int]:
+    return credit.candidates_without, credit.candidates_with
 
 
 def _row(one: ServerExplored) -> str:

@@ -87,6 +87,7 @@ _ALL = (
         "server.bench.explore_bench",
         "explores real servers, three of which were set aside while it was built and are fetched likewise,"
         " and solves held-out tasks before and after",
+        frozenset({"keep"}),
     ),
     Benchmark(
         "drive",

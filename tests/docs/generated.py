@@ -40,6 +40,7 @@ from server.cli.model_answers import FetchedModel, ListedModels, ServingModel
 from server.demo.report import DemoReport
 from server.execution.options import MAX_FOR_EACH, MAX_SKILL_DEPTH
 from server.experience_report import DroppedReport, ExperienceReport, UnitReport
+from server.evolving.report import EvolveReport
 from server.exploration.findings import RULES
 from server.exploration.report import ExplorationReport
 from server.models.known import KNOWN_MODELS
@@ -134,6 +135,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "experience list": ExperienceReport,
     "experience show": UnitReport,
     "envs list": EnvironmentsReport,
+    "evolve": EvolveReport,
     "explore": ExplorationReport,
     "skills save": SavedReport,
     "skills add-code": SavedReport,
