@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +23,7 @@ from server.progress import Progress, ProgressListener, ignore_progress
 
 __all__ = ["ExploreBenchOptions", "measure", "quick_explore_options", "run_explore_bench"]
 
+MeasureServer = Callable[[str, ServerSize], Awaitable[ServerExplored]]
 _ALL = (*DEMO_EXPLORED, *(server.name for server in SET_ASIDE))
 
 
@@ -62,11 +64,13 @@ def quick_explore_options() -> ExploreBenchOptions:
     )
 
 
-async def run_explore_bench(options: ExploreBenchOptions) -> ExploreBenchReport:
+async def run_explore_bench(
+    options: ExploreBenchOptions, measuring: MeasureServer = measure_server
+) -> ExploreBenchReport:
     """Return what was measured; a server that cannot be had is told of and does not end the rest."""
     started = time.perf_counter()
     kept = Kept(options.keep)
-    measured = [await _measured(name, options, kept) for name in options.servers]
+    measured = [await _measured(name, options, kept, measuring) for name in options.servers]
     return ExploreBenchReport(
         quick=options.quick,
         budget_calls=options.budget_calls,
@@ -77,11 +81,13 @@ async def run_explore_bench(options: ExploreBenchOptions) -> ExploreBenchReport:
     )
 
 
-async def _measured(name: str, options: ExploreBenchOptions, kept: Kept) -> ServerExplored:
+async def _measured(
+    name: str, options: ExploreBenchOptions, kept: Kept, measuring: MeasureServer
+) -> ServerExplored:
     async def make() -> ServerExplored:
         options.listener(Progress("bench", f"exploring {name}"))
         begun = time.perf_counter()
-        found = await measure_server(name, options.size)
+        found = await measuring(name, options.size)
         return found.model_copy(update={"seconds": time.perf_counter() - begun})
 
     key = (

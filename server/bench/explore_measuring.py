@@ -18,12 +18,13 @@ from server.attribution.labels import label_steps
 from server.bank.bank import Bank
 from server.bank.upstreams.exploration import Exploration
 from server.bench.explore_credit import measure_credit
-from server.bench.explore_report import ServerExplored
+from server.bench.explore_report import HeldOutCase, ServerExplored
 from server.bench.explore_servers import SET_ASIDE, explored_document
 from server.exploration.options import ExplorationOptions
 from server.exploration.report import ExplorationReport
-from server.exploration.tasks import ExploredTask, HeldOutInstance
+from server.exploration.tasks import ExploredTask
 from server.progress import Progress, ProgressListener, ignore_progress
+from server.reports import RepairReport
 from server.requests import Budget, SolveRequest
 from server.settings import Settings
 from server.verification import Checks
@@ -62,7 +63,7 @@ async def measure_server(name: str, size: ServerSize) -> ServerExplored:
         async with open_bank(_settings(config, Path(folder) / "learned.db")) as bank:
             report = await _explored(name, bank, size)
             tasks = [task for task in report.tasks if task.check == "assertions"]
-            held = [task.held_out[-1] for task in tasks if len(task.held_out) > 1]
+            held = [task for task in tasks if len(task.held_out) > 1]
             size.listener(Progress("bench", f"{name}: {len(held)} held out, by the bank that learned"))
             after = [await _solved(one, bank, size) for one in held]
         async with open_bank(_settings(config, Path(folder) / "fresh.db")) as bank:
@@ -79,9 +80,10 @@ async def measure_server(name: str, size: ServerSize) -> ServerExplored:
             "kept": len(tasks),
             "resolved": sum(resolved),
             "held_out": len(held),
-            "before": sum(right for right, _ in before),
-            "after": sum(right for right, _ in after),
-            "direct": sum(right and is_direct for right, is_direct in after),
+            "before": sum(one.status == "verified" for one in before),
+            "after": sum(one.status == "verified" for one in after),
+            "direct": sum(one.status == "verified" and one.route == "direct" for one in after),
+            "cases": tuple(_case(*one, report) for one in zip(held, before, after, strict=True)),
             "labelled": sum(both for both, _ in labels),
             "agreed": sum(alike for _, alike in labels),
             "credit": credit,
@@ -123,11 +125,26 @@ def _settings(config: Path, store: Path) -> Settings:
     return Settings(config, store, environment=dict(os.environ))
 
 
-async def _solved(one: HeldOutInstance, bank: Bank, size: ServerSize) -> tuple[bool, bool]:
-    """Return whether an instance was solved from its words alone, and whether a skill did it."""
-    budget = Budget(seconds=size.seconds)
-    report = await bank.solve(one.task, SolveRequest(checks=Checks(assertions=one.assertions), budget=budget))
-    return report.status == "verified", report.route == "direct"
+async def _solved(task: ExploredTask, bank: Bank, size: ServerSize) -> RepairReport:
+    """Return what came of the instance that was kept from learning, of which the words alone are told."""
+    held = task.held_out[-1]
+    checks = Checks(assertions=held.assertions)
+    return await bank.solve(held.task, SolveRequest(checks=checks, budget=Budget(seconds=size.seconds)))
+
+
+def _case(
+    task: ExploredTask, before: RepairReport, after: RepairReport, report: ExplorationReport
+) -> HeldOutCase:
+    states = {skill.task: skill.state for skill in (*report.skills, *report.refused)}
+    return HeldOutCase(
+        task=task.held_out[-1].task,
+        tools=task.solvers,
+        skill=states.get(task.id, ""),
+        before=before.status,
+        after=after.status,
+        route=after.route or "",
+        reasons=after.route_reasons,
+    )
 
 
 async def _holds(task: ExploredTask, bank: Bank) -> bool:

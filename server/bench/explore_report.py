@@ -9,7 +9,26 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from server.bench.explore_credit import CreditMeasured
 
-__all__ = ["ExploreBenchReport", "ServerExplored", "render_explore_report"]
+__all__ = ["ExploreBenchReport", "HeldOutCase", "ServerExplored", "render_explore_report"]
+
+
+class HeldOutCase(BaseModel):
+    """One held-out instance and how both banks fared with it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    task: str
+    tools: tuple[str, ...]
+    """Of the reference, in order."""
+    skill: str
+    """State of the skill that its task made, empty where it made none."""
+    before: str
+    """Status that the bank ended with which has seen nothing."""
+    after: str
+    route: str
+    """Of the bank that explored."""
+    reasons: tuple[str, ...] = ()
+    """Why that route was taken."""
 
 
 class ServerExplored(BaseModel):
@@ -43,6 +62,8 @@ class ServerExplored(BaseModel):
     """The same by a bank that explored and learned from the other instances."""
     direct: int = 0
     """Of these, by a skill and without a plan."""
+    cases: tuple[HeldOutCase, ...] = ()
+    """The held-out instances, one by one."""
     labelled: int = 0
     """Steps that both ablation and execution label."""
     agreed: int = 0

@@ -85,7 +85,7 @@ async def solve_task(
     world = World(task, request.inputs, snapshot, effects, context.tool_index(), context.config.labels)
     wanted = wanted_outputs(request.checks)
     with span("plan deterministic", "plan") as current:
-        lessons = open_lessons(task, context, recalls=request.route != "dynamic")
+        lessons = await open_lessons(task, context, recalls=request.route != "dynamic")
         plans = _plans(world, wanted, lessons)
         current.set_attribute("skillbank.plans", len(plans))
     seed = None if planner.backend is not None else _seed_plan(seeds, world, wanted)

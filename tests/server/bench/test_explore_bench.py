@@ -78,7 +78,7 @@ async def test_damaged_references_are_repaired_with_attribution_and_without(open
 
 
 async def test_finished_servers_are_kept_and_those_that_cannot_be_had_are_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ):
     asked: list[str] = []
 
@@ -89,10 +89,9 @@ async def test_finished_servers_are_kept_and_those_that_cannot_be_had_are_tried_
             raise BenchError("it is not there")
         return explored(server=name)
 
-    monkeypatch.setattr("server.bench.explore_bench.measure_server", measure)
     options = ExploreBenchOptions(servers=("one", "gone"), keep=tmp_path / "kept.jsonl")
-    first = await run_explore_bench(options)
-    again = await run_explore_bench(options)
+    first = await run_explore_bench(options, measure)
+    again = await run_explore_bench(options, measure)
     assert asked == ["one", "gone", "gone"]
     assert again.servers == first.servers
     assert again.servers[1].problem == "it is not there"
