@@ -18,12 +18,15 @@ from server.bench.explore_measuring import ServerSize, measure_server
 from server.bench.explore_report import ExploreBenchReport, ServerExplored, render_explore_report
 from server.bench.explore_servers import DEMO_EXPLORED, SET_ASIDE
 from server.bench.kept import Kept
+from server.bench.models import spec_of
 from server.bench.request import BenchRequest, Measured, show_progress
 from server.progress import Progress, ProgressListener, ignore_progress
 
 __all__ = ["ExploreBenchOptions", "measure", "quick_explore_options", "run_explore_bench"]
 
 MeasureServer = Callable[[str, ServerSize], Awaitable[ServerExplored]]
+_WITH_MODEL = ("hashlib", "calculator")
+_MODEL_CALLS, _MODEL_TASKS, _MODEL_SECONDS = 120, 4, 120.0
 _ALL = (*DEMO_EXPLORED, *(server.name for server in SET_ASIDE))
 
 
@@ -40,6 +43,8 @@ class ExploreBenchOptions:
     credited: int | None = None
     """Tasks of each server for attribution on and off, None: all."""
     seed: int = 0
+    model: str | None = None
+    """Who plans held-out instances of a part of the servers, None: nobody."""
     keep: Path | None = None
     """File of JSON lines that finished servers are read from and added to; None: nothing is kept."""
     listener: ProgressListener = ignore_progress
@@ -48,7 +53,21 @@ class ExploreBenchOptions:
     def size(self) -> ServerSize:
         """How much of each server."""
         return ServerSize(
-            self.budget_calls, self.tasks, self.seconds, self.seed, self.credited, self.listener
+            self.budget_calls, self.tasks, self.seconds, self.seed, self.credited, listener=self.listener
+        )
+
+    @property
+    def size_with_model(self) -> ServerSize:
+        """How much of each server of the part that a model plans in; it takes seconds an answer.
+
+        Raises:
+            BenchError: no such model.
+            ValueError: none is named.
+        """
+        if self.model is None:
+            raise ValueError("no model plans")
+        return ServerSize(
+            _MODEL_CALLS, _MODEL_TASKS, _MODEL_SECONDS, self.seed, 0, spec_of(self.model), self.listener
         )
 
 
@@ -70,29 +89,30 @@ async def run_explore_bench(
     """Return what was measured; a server that cannot be had is told of and does not end the rest."""
     started = time.perf_counter()
     kept = Kept(options.keep)
-    measured = [await _measured(name, options, kept, measuring) for name in options.servers]
+    measured = [await _measured(name, options.size, kept, measuring) for name in options.servers]
+    asked = () if options.model is None else _WITH_MODEL
+    modelled = [await _measured(name, options.size_with_model, kept, measuring) for name in asked]
     return ExploreBenchReport(
         quick=options.quick,
         budget_calls=options.budget_calls,
         seed=options.seed,
         versions={"python": platform.python_version(), "skillbank": version("skillbank")},
         servers=tuple(measured),
+        model=options.model,
+        with_model=tuple(modelled),
         seconds=time.perf_counter() - started,
     )
 
 
-async def _measured(
-    name: str, options: ExploreBenchOptions, kept: Kept, measuring: MeasureServer
-) -> ServerExplored:
+async def _measured(name: str, size: ServerSize, kept: Kept, measuring: MeasureServer) -> ServerExplored:
     async def make() -> ServerExplored:
-        options.listener(Progress("bench", f"exploring {name}"))
+        size.listener(Progress("bench", f"exploring {name}"))
         begun = time.perf_counter()
-        found = await measuring(name, options.size)
+        found = await measuring(name, size)
         return found.model_copy(update={"seconds": time.perf_counter() - begun})
 
-    key = (
-        f"{name} {options.budget_calls} {options.tasks} {options.seconds:g} {options.credited} {options.seed}"
-    )
+    parts = (size.budget_calls, size.tasks, size.seconds, size.credited, size.seed, size.model or "no model")
+    key = " ".join(map(str, (name, *parts)))
     try:
         return await kept.or_made("explore", key, ServerExplored, make)
     except BenchError as error:
@@ -102,5 +122,6 @@ async def _measured(
 async def measure(request: BenchRequest) -> Measured:
     """Measure what the command asks for."""
     options = quick_explore_options() if request.quick else ExploreBenchOptions()
-    report = await run_explore_bench(replace(options, keep=request.keep, listener=show_progress))
+    options = replace(options, keep=request.keep, model=request.model, listener=show_progress)
+    report = await run_explore_bench(options)
     return Measured(report, render_explore_report(report))

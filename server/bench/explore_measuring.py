@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from catalog.config import ModelSpec
 from server.attribution.ablation import ablate
 from server.attribution.labels import label_steps
 from server.bank.bank import Bank
@@ -33,6 +35,9 @@ from skills_store.workflow.model import Node, Workflow
 
 __all__ = ["ServerSize", "measure_server"]
 
+_TOKENS = 6_000
+"""Of a model, for one attempt."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerSize:
@@ -45,6 +50,8 @@ class ServerSize:
     seed: int = 0
     credited: int | None = None
     """Tasks whose references are damaged and repaired, None: all that were kept."""
+    model: ModelSpec | None = None
+    """Who plans held-out instances, None: nobody. With one nothing else is measured again."""
     listener: ProgressListener = ignore_progress
 
 
@@ -69,26 +76,36 @@ async def measure_server(name: str, size: ServerSize) -> ServerExplored:
         async with open_bank(_settings(config, Path(folder) / "fresh.db")) as bank:
             size.listener(Progress("bench", f"{name}: the same by one that has seen nothing"))
             before = [await _solved(one, bank, size) for one in held]
-            size.listener(Progress("bench", f"{name}: references again, labels, damaged references"))
-            resolved = [await _holds(task, bank) for task in tasks]
-            labels = [await _agreement(task, bank) for task in tasks]
-            credit = await measure_credit(
-                tasks[: size.credited], bank, Budget(seconds=size.seconds), size.seed
-            )
+            checked = await _checked(name, tasks, bank, size) if size.model is None else {}
     return _covered(name, report).model_copy(
         update={
             "kept": len(tasks),
-            "resolved": sum(resolved),
             "held_out": len(held),
             "before": sum(one.status == "verified" for one in before),
             "after": sum(one.status == "verified" for one in after),
             "direct": sum(one.status == "verified" and one.route == "direct" for one in after),
             "cases": tuple(_case(*one, report) for one in zip(held, before, after, strict=True)),
-            "labelled": sum(both for both, _ in labels),
-            "agreed": sum(alike for _, alike in labels),
-            "credit": credit,
+            "tokens_before": sum(one.tokens for one in before),
+            "tokens_after": sum(one.tokens for one in after),
+            **checked,
         }
     )
+
+
+async def _checked(
+    name: str, tasks: Sequence[ExploredTask], bank: Bank, size: ServerSize
+) -> dict[str, object]:
+    """Return what tasks are worth beside their held-out instances, by field of the report."""
+    size.listener(Progress("bench", f"{name}: references again, labels, damaged references"))
+    resolved = [await _holds(task, bank) for task in tasks]
+    labels = [await _agreement(task, bank) for task in tasks]
+    budget = Budget(seconds=size.seconds)
+    return {
+        "resolved": sum(resolved),
+        "labelled": sum(both for both, _ in labels),
+        "agreed": sum(alike for _, alike in labels),
+        "credit": await measure_credit(tasks[: size.credited], bank, budget, size.seed),
+    }
 
 
 async def _explored(name: str, bank: Bank, size: ServerSize) -> ExplorationReport:
@@ -129,7 +146,8 @@ async def _solved(task: ExploredTask, bank: Bank, size: ServerSize) -> RepairRep
     """Return what came of the instance that was kept from learning, of which the words alone are told."""
     held = task.held_out[-1]
     checks = Checks(assertions=held.assertions)
-    return await bank.solve(held.task, SolveRequest(checks=checks, budget=Budget(seconds=size.seconds)))
+    budget = Budget(seconds=size.seconds, tokens=0 if size.model is None else _TOKENS)
+    return await bank.solve(held.task, SolveRequest(checks=checks, budget=budget, model=size.model))
 
 
 def _case(

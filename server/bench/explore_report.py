@@ -68,6 +68,9 @@ class ServerExplored(BaseModel):
     """Steps that both ablation and execution label."""
     agreed: int = 0
     credit: CreditMeasured = CreditMeasured()
+    tokens_before: int = 0
+    tokens_after: int = 0
+    """Of the model that planned held-out instances, 0 without one."""
     seconds: float = 0.0
     problem: str | None = None
 
@@ -85,6 +88,10 @@ class ExploreBenchReport(BaseModel):
     planner: str = "deterministic"
     versions: dict[str, str] = Field(default_factory=dict[str, str])
     servers: tuple[ServerExplored, ...]
+    model: str | None = None
+    """Who planned held-out instances of the part below, None: nobody was asked."""
+    with_model: tuple[ServerExplored, ...] = ()
+    """A part of the servers explored anew and solved with the model."""
     seconds: float = 0.0
 
     def total(self, of: Callable[[ServerExplored], int]) -> int:
@@ -106,14 +113,18 @@ def render_explore_report(report: ExploreBenchReport) -> str:
     rows = "".join(_row(server) for server in report.servers)
     told = "".join(f"- {s.server}: not measured: {s.problem}\n" for s in report.servers if s.problem)
     missed = "".join(f"- {s.server}: missed {', '.join(s.missed)}\n" for s in report.servers if s.missed)
-    return f"{head}{rows}{_sum(report)}\n{told}{missed}\n{_worth(report)}\n{_credited(report)}"
+    return f"{head}{rows}{_sum(report)}\n{told}{missed}\n{_gained(report)}\n{_credited(report)}"
+
+
+def _gained(report: ExploreBenchReport) -> str:
+    return _worth(report) + _with_model(report)
 
 
 def _worth(report: ExploreBenchReport) -> str:
     """Return what exploring and learning changed, in points of held-out success."""
     held = report.total(lambda s: s.held_out)
     if not held:
-        return "No task had instances to hold out."
+        return "No task had instances to hold out.\n"
     before, after = (report.total(of) for of in (lambda s: s.before, lambda s: s.after))
     return (
         f"Held-out success: {before / held:.1%} before, {after / held:.1%} after exploring and learning:"
@@ -121,11 +132,35 @@ def _worth(report: ExploreBenchReport) -> str:
     )
 
 
+def _with_model(report: ExploreBenchReport) -> str:
+    """Return what changed where a model plans, on the part of the servers it was asked about."""
+    if report.model is None:
+        return "No model planned: `--model` adds a small part where one does.\n"
+    held, before, after = (
+        sum(of(one) for one in report.with_model)
+        for of in (lambda s: s.held_out, lambda s: s.before, lambda s: s.after)
+    )
+    tokens = [sum(of(one) for one in report.with_model) for of in (_tokens_before, _tokens_after)]
+    named = ", ".join(one.server for one in report.with_model)
+    return (
+        f"With {report.model} planning, on {named}: {before}/{held} before ({tokens[0]} tokens),"
+        f" {after}/{held} after ({tokens[1]} tokens).\n"
+    )
+
+
+def _tokens_before(one: ServerExplored) -> int:
+    return one.tokens_before
+
+
+def _tokens_after(one: ServerExplored) -> int:
+    return one.tokens_after
+
+
 def _credited(report: ExploreBenchReport) -> str:
     """Return the table of attribution in evolution, over all servers."""
     credit = sum((server.credit for server in report.servers), CreditMeasured())
     if not credit.plans:
-        return "No reference could be damaged."
+        return "No reference could be damaged.\n"
     means = [f"{n / credit.both:.1f}" if credit.both else "–" for n in _candidates(credit)]
     return (
         f"Attribution in evolution, simulated: {credit.plans} references of kept tasks, damaged, repaired by"

@@ -166,7 +166,7 @@ class Explorer:
         chained = [chain_of(o, observations) for o in good if o.probe.origins]
         singles = first_successes(self.session.observations)
         if self.options.difficulty == 3:
-            ordered = sorted(chained, key=lambda chain: (len(chain.steps), chain.last.number))
+            ordered = sorted(chained, key=_plainness)
             yield from ((chain, False) for chain in _alternating(ordered, singles, observations))
         if self.options.difficulty >= 2:
             for one, two in zip(singles[::2], singles[1::2], strict=False):
@@ -219,6 +219,12 @@ class Explorer:
 
     def _listed_tools(self) -> list[Tool]:
         return list(self.replayer.snapshot.of_server(self.session.scope.server))
+
+
+def _plainness(chain: Chain) -> tuple[int, int]:
+    """Return what orders chains: short ones first, and those later that call a tool again."""
+    again = len(chain.tools) - len(set(chain.tools))
+    return len(chain.steps) + again, chain.last.number
 
 
 def _alternating(

@@ -104,20 +104,21 @@ class Feasibility:
         found: list[HeldOutInstance] = []
         runs: list[Run] = []
         discriminates = False
-        for inputs in self._other_inputs(draft):
-            if len(found) >= _HELD_OUT or self.session.left < len(workflow.nodes):
-                break
-            self.session.take(len(workflow.nodes))
-            run = await self.replayer.run_workflow(workflow, inputs)
-            if run.faults or run.result is None:
-                continue
-            result = dict(run.result)
-            if result == answer and (discriminates or len(found) + 1 >= _HELD_OUT):
-                continue
-            discriminates |= result != answer
-            text = word_task(_having(draft, workflow), inputs)
-            found.append(HeldOutInstance(task=text, inputs=inputs, assertions=value_assertions(result)))
-            runs.append(run)
+        async with self.replayer.sharing() as shared:  # the reference has shown twice that it needs no past
+            for inputs in self._other_inputs(draft):
+                if len(found) >= _HELD_OUT or self.session.left < len(workflow.nodes):
+                    break
+                self.session.take(len(workflow.nodes))
+                run = await shared.run_workflow(workflow, inputs)
+                if run.faults or run.result is None:
+                    continue
+                result = dict(run.result)
+                if result == answer and (discriminates or len(found) + 1 >= _HELD_OUT):
+                    continue
+                discriminates |= result != answer
+                text = word_task(_having(draft, workflow), inputs)
+                found.append(HeldOutInstance(task=text, inputs=inputs, assertions=value_assertions(result)))
+                runs.append(run)
         return found, runs, discriminates
 
     def _other_inputs(self, draft: Draft) -> list[dict[str, JsonValue]]:
@@ -130,14 +131,23 @@ class Feasibility:
             options[name] = [v for v in [*known, *_near(value)] if v != value and type(v) is type(value)]
         instances: list[dict[str, JsonValue]] = []
         for turn in range(_TRIES):
-            chosen = {
-                name: others[turn % len(others)] if (others := options[name]) else value
-                for name, value in draft.inputs.items()
-            }
+            chosen = _different(draft.inputs, options, turn)
             one = list(draft.inputs)[turn % len(draft.inputs)] if draft.inputs else None
             alone = {**draft.inputs, one: chosen[one]} if one is not None else chosen
             instances.extend(i for i in (chosen, alone) if i != draft.inputs and i not in instances)
         return instances[:_TRIES]
+
+
+def _different(
+    inputs: Mapping[str, JsonValue], options: Mapping[str, list[JsonValue]], turn: int
+) -> dict[str, JsonValue]:
+    """Return other values of one turn: where there are some, two inputs do not get the same one."""
+    chosen: dict[str, JsonValue] = {}
+    for name, value in inputs.items():
+        others = options[name]
+        ranked = [others[(turn + step) % len(others)] for step in range(len(others))]
+        chosen[name] = next((o for o in ranked if o not in chosen.values()), ranked[0] if ranked else value)
+    return chosen
 
 
 def _near(value: JsonValue) -> list[JsonValue]:

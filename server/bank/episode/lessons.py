@@ -21,7 +21,7 @@ from skills_store.experience.unit import ExperienceUnit
 from skills_store.trace import Trace
 from skills_store.workflow.model import Workflow, parse_workflow
 
-__all__ = ["Learner", "hints_of", "open_lessons"]
+__all__ = ["Learner", "good_tools", "hints_of", "open_lessons"]
 
 _TRACES_LOOKED_AT = 200
 
@@ -51,7 +51,7 @@ class Learner:
 
     def _count(self, report: RepairReport, trace: Trace) -> None:
         shelf = self.context.store.experiences(self.context.principal)
-        right, good = outcome_of(report) == "right", _good_tools(report, trace)
+        right, good = outcome_of(report) == "right", good_tools(report, trace)
         for unit in self.guide.units:
             helped = right and self.guide.guided and _followed(unit, good)
             kept = shelf.count(unit.id, guided=self.guide.guided, right=right, helped=helped)
@@ -64,7 +64,7 @@ def _followed(unit: ExperienceUnit, good: frozenset[ToolId]) -> bool:
     return unit.tools[0] not in good if unit.kind == "failure" else not good.isdisjoint(unit.tools)
 
 
-def _good_tools(report: RepairReport, trace: Trace) -> frozenset[ToolId]:
+def good_tools(report: RepairReport, trace: Trace) -> frozenset[ToolId]:
     """Return the tools whose steps the attribution calls good."""
     workflow = _parsed(report)
     if workflow is None:
