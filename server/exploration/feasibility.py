@@ -101,24 +101,39 @@ class Feasibility:
     async def _held_out(
         self, draft: Draft, workflow: Workflow, answer: Mapping[str, JsonValue]
     ) -> tuple[list[HeldOutInstance], list[Run], bool]:
+        """Return other instances with their runs, and whether one of them answers otherwise.
+
+        They share a process, which costs more to start than their calls; where the task itself then answers
+        otherwise than in a fresh one, the process remembers, and each instance gets its own.
+        """
+        async with self.replayer.sharing() as shared:
+            found = await self._instances(shared, draft, workflow, answer)
+            self.session.take(len(workflow.nodes))
+            again = await shared.run_workflow(workflow, draft.inputs)
+            if not again.faults and dict(again.result or {}) == answer:
+                return found
+        return await self._instances(self.replayer, draft, workflow, answer)
+
+    async def _instances(
+        self, replayer: Replayer, draft: Draft, workflow: Workflow, answer: Mapping[str, JsonValue]
+    ) -> tuple[list[HeldOutInstance], list[Run], bool]:
         found: list[HeldOutInstance] = []
         runs: list[Run] = []
         discriminates = False
-        async with self.replayer.sharing() as shared:  # the reference has shown twice that it needs no past
-            for inputs in self._other_inputs(draft):
-                if len(found) >= _HELD_OUT or self.session.left < len(workflow.nodes):
-                    break
-                self.session.take(len(workflow.nodes))
-                run = await shared.run_workflow(workflow, inputs)
-                if run.faults or run.result is None:
-                    continue
-                result = dict(run.result)
-                if result == answer and (discriminates or len(found) + 1 >= _HELD_OUT):
-                    continue
-                discriminates |= result != answer
-                text = word_task(_having(draft, workflow), inputs)
-                found.append(HeldOutInstance(task=text, inputs=inputs, assertions=value_assertions(result)))
-                runs.append(run)
+        for inputs in self._other_inputs(draft):
+            if len(found) >= _HELD_OUT or self.session.left < len(workflow.nodes):
+                break
+            self.session.take(len(workflow.nodes))
+            run = await replayer.run_workflow(workflow, inputs)
+            if run.faults or run.result is None:
+                continue
+            result = dict(run.result)
+            if result == answer and (discriminates or len(found) + 1 >= _HELD_OUT):
+                continue
+            discriminates |= result != answer
+            text = word_task(_having(draft, workflow), inputs)
+            found.append(HeldOutInstance(task=text, inputs=inputs, assertions=value_assertions(result)))
+            runs.append(run)
         return found, runs, discriminates
 
     def _other_inputs(self, draft: Draft) -> list[dict[str, JsonValue]]:
