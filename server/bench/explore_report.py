@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -122,10 +122,9 @@ def _gained(report: ExploreBenchReport) -> str:
 
 def _worth(report: ExploreBenchReport) -> str:
     """Return what exploring and learning changed, in points of held-out success."""
-    held = report.total(lambda s: s.held_out)
+    held, before, after = _success(report.servers)
     if not held:
         return "No task had instances to hold out.\n"
-    before, after = (report.total(of) for of in (lambda s: s.before, lambda s: s.after))
     return (
         f"Held-out success: {before / held:.1%} before, {after / held:.1%} after exploring and learning:"
         f" {100 * (after - before) / held:+.1f} points.\n"
@@ -136,24 +135,23 @@ def _with_model(report: ExploreBenchReport) -> str:
     """Return what changed where a model plans, on the part of the servers it was asked about."""
     if report.model is None:
         return "No model planned: `--model` adds a small part where one does.\n"
-    held, before, after = (
-        sum(of(one) for one in report.with_model)
-        for of in (lambda s: s.held_out, lambda s: s.before, lambda s: s.after)
-    )
-    tokens = [sum(of(one) for one in report.with_model) for of in (_tokens_before, _tokens_after)]
+    held, before, after = _success(report.with_model)
+    first = sum(one.tokens_before for one in report.with_model)
+    then = sum(one.tokens_after for one in report.with_model)
     named = ", ".join(one.server for one in report.with_model)
     return (
-        f"With {report.model} planning, on {named}: {before}/{held} before ({tokens[0]} tokens),"
-        f" {after}/{held} after ({tokens[1]} tokens).\n"
+        f"With {report.model} planning, on {named}: {before}/{held} before ({first} tokens),"
+        f" {after}/{held} after ({then} tokens).\n"
     )
 
 
-def _tokens_before(one: ServerExplored) -> int:
-    return one.tokens_before
-
-
-def _tokens_after(one: ServerExplored) -> int:
-    return one.tokens_after
+def _success(servers: Sequence[ServerExplored]) -> tuple[int, int, int]:
+    """Return held-out instances, and how many were solved before and after."""
+    return (
+        sum(one.held_out for one in servers),
+        sum(one.before for one in servers),
+        sum(one.after for one in servers),
+    )
 
 
 def _credited(report: ExploreBenchReport) -> str:

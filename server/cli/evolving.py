@@ -17,7 +17,7 @@ from server.cli.session import Session
 from server.evolving.evolve import evolve as hold_rounds
 from server.evolving.options import EvolveOptions
 from server.evolving.practice import read_user_tasks
-from server.execution.consent import NoConsent
+from server.execution.consent import Consent, NoConsent
 from server.exploration.options import ExplorationOptions
 from server.exploration.tasks import render_tasks
 
@@ -112,13 +112,19 @@ def evolve(
     own = () if tasks is None else read_user_tasks(tasks)
     named = tuple(dict.fromkeys(servers))
     _ask(session, named, options, asks=not yes)
-    unattended = replace(session, wiring=replace(session.wiring, consent=lambda _: NoConsent()))
+    unattended = replace(session, wiring=replace(session.wiring, consent=_nobody))
     report = unattended.with_bank(lambda bank: hold_rounds(bank, named, options, own, session.say))
     if out is not None:
         write_whole(out, render_tasks(report.made).encode())
         report = report.model_copy(update={"files": {"tasks": str(out)}})
     session.show(report, render_evolution)
     return 0
+
+
+def _nobody(is_interactive: bool) -> Consent:
+    """Return who is asked for approvals while rounds are held: nobody, at a terminal too."""
+    del is_interactive
+    return NoConsent()
 
 
 def _ask(session: Session, servers: tuple[str, ...], options: EvolveOptions, *, asks: bool) -> None:

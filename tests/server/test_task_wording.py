@@ -21,7 +21,7 @@ TEXT: Any = {"type": "string"}
 def call(number: int, name: str, about: str, arguments: Any, output: Any, **origins: Origin) -> Observation:
     properties: Any = {key: TEXT if isinstance(value, str) else NUMBER for key, value in arguments.items()}
     tool = Tool(ToolId("desk", name), {"type": "object", "properties": properties}, description=about)
-    probe = Probe(tool, arguments, "chained" if origins else "typical", None, origins)
+    probe = Probe(tool, arguments, "chained" if origins else "typical", "", origins)
     return Observation(number, 1, probe, CallSuccess(structured=output, content=[], seconds=0.0))
 
 
