@@ -24,6 +24,9 @@ from skills_store.workflow.model import Node, Workflow
 
 __all__ = ["ablate_trace"]
 
+_HOLDS = ": holds"
+"""What a verification says after the assertion that held."""
+
 
 @dataclass
 class _Remembered:
@@ -58,6 +61,12 @@ def _is_cut(step: Step) -> bool:
     return isinstance(step.output, dict) and step.output.keys() == {"$digest", "size", "preview"}
 
 
+def _assertions(trace: Trace) -> tuple[str, ...]:
+    """Return the assertions that held of a run, as its verifications tell them."""
+    said = [v.detail.removesuffix(_HOLDS) for v in trace.verifications if v.by == "assertion" and v.passed]
+    return tuple(text for text in said if text and not assertion_problem(text))
+
+
 async def ablate_trace(
     trace: Trace, workflow: Workflow, snapshot: Snapshot, effects: EffectTable
 ) -> tuple[StepLabel, ...]:
@@ -71,8 +80,7 @@ async def ablate_trace(
         snapshot: the tools.
         effects: what may be ablated: tools that are pure or read.
     """
-    said = tuple(v.detail for v in trace.verifications if v.by == "assertion" and v.passed)
-    checks = Checks(assertions=tuple(text for text in said if not assertion_problem(text)))
+    checks = Checks(assertions=_assertions(trace))
     if trace.status != "verified" or not checks.assertions:
         return ()
 

@@ -129,6 +129,7 @@ def _covered(name: str, report: ExplorationReport) -> ServerExplored:
         joined=report.coverage.joined,
         calls=report.calls,
         drafts=report.drafts,
+        dropped=report.dropped,
         warts=len(expected),
         found=len(expected & rules),
         missed=tuple(sorted(expected - rules)),

@@ -45,6 +45,8 @@ class ServerExplored(BaseModel):
     joined: int = 0
     calls: int = 0
     drafts: int = 0
+    dropped: dict[str, int] = Field(default_factory=dict[str, int])
+    """Drafts that became no task, by reason."""
     kept: int = 0
     resolved: int = 0
     """Kept tasks whose reference passed its check again in another fresh process."""
