@@ -71,7 +71,8 @@ if TYPE_CHECKING:
     from server.bank.upstreams.exploration import Exploration
     from server.experience_report import DroppedReport, ExperienceReport, UnitReport
     from server.exploration.profile import Profile
-    from server.exploration.report import ExplorationPlan, ExplorationReport
+    from server.exploration.report import ExplorationPlan, ExplorationReport, Taught
+    from server.exploration.tasks import ExploredTask
     from server.training.export import Exported
 
 __all__ = ["Bank"]
@@ -236,6 +237,12 @@ class Bank:
         from server.bank.upstreams.exploring import explore_server
 
         return await explore_server(exploration, self.context.serving(None, progress))
+
+    async def teach(self, task: ExploredTask, reserved: int = 0) -> Taught:
+        """Learn an explored task from runs of its reference; the last `reserved` instances stay unseen."""
+        from server.bank.upstreams.exploring import teach_explored
+
+        return await teach_explored(task, self.context, reserved)
 
     async def list_experience(self) -> ExperienceReport:
         """Return what was learned from earlier runs, the most used first."""

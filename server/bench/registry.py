@@ -86,7 +86,8 @@ _ALL = (
         "explore",
         "server.bench.explore_bench",
         "explores real servers, three of which were set aside while it was built and are fetched likewise,"
-        " and solves held-out tasks before and after",
+        " and solves held-out tasks before and after; with --model a small part is planned by it too",
+        frozenset({"keep", "model"}),
     ),
     Benchmark(
         "drive",
