@@ -22,6 +22,7 @@ from skills_store.errors import UnknownSkill, VersionConflict
 from skills_store.lifecycle import Actor, StateChange, check_entry, check_pinned, check_transition
 from skills_store.skill import Skill, SkillState
 from skills_store.sqlite_approvals import SqliteApprovals
+from skills_store.sqlite_drives import SqliteDrives
 from skills_store.sqlite_experiences import SqliteExperiences
 from skills_store.sqlite_file import SqliteFile, open_sqlite_file
 from skills_store.sqlite_jobs import SqliteJobs
@@ -407,6 +408,9 @@ class SqliteStore:
 
     def experiences(self, principal: str) -> SqliteExperiences:
         return SqliteExperiences(self._file, principal)
+
+    def drives(self, principal: str) -> SqliteDrives:
+        return SqliteDrives(self._file, principal)
 
     def close(self) -> None:
         self._file.close()

@@ -75,7 +75,7 @@ def report_result(report: RunReport | RepairReport, *, detail: bool) -> types.Ca
 def _brief(report: RunReport | RepairReport) -> RunReport | RepairReport:
     emptied: dict[str, object] = dict.fromkeys(_BULK & _fields(report), ())
     if isinstance(report, RepairReport) and report.drive is not None:
-        emptied["drive"] = report.drive.model_copy(update={"snapshots": ()})
+        emptied["drive"] = report.drive.model_copy(update={"snapshots": (), "tools": ()})
     return report.model_copy(update=emptied)
 
 

@@ -10,6 +10,8 @@ import anyio.to_thread
 
 from catalog.tools import Snapshot
 from server.bank.context import Context
+from server.reports import RepairReport
+from server.training.episode import Episode
 from server.training.export import Exported, ExportOptions, export_episodes
 from server.training.from_drives import episodes_of_drive, read_drive
 from server.training.from_traces import Seen, episodes_of, read_record
@@ -27,7 +29,7 @@ class TrainingRequest:
     drives: Sequence[Path] = ()
     """Reports of driven models."""
     traces: int = 10_000
-    """Newest runs of the bank that are looked at; 0: none."""
+    """Newest runs of the bank, and newest drives, that are looked at; 0: none."""
 
 
 async def export_training(request: TrainingRequest, context: Context) -> Exported:
@@ -45,6 +47,17 @@ def _exported(seen: list[Seen], request: TrainingRequest, context: Context, snap
     recorded = [one for path in request.records for one in read_record(path)]
     # A record names who made each candidate, so it wins over the same run in the store.
     episodes = episodes_of([*seen, *recorded], snapshot)
-    for path in request.drives:
-        episodes += episodes_of_drive(read_drive(path), path.name)
+    episodes += _driven(request, context)
     return export_episodes(episodes, request.options, context.redact)
+
+
+def _driven(request: TrainingRequest, context: Context) -> list[Episode]:
+    """Return the episodes of the drives in the bank and in files, each drive once."""
+    kept = context.store.drives(context.principal).drives(request.traces)
+    found: dict[str, Episode] = {}
+    for drive in kept:
+        report = RepairReport.model_validate(drive.report)
+        found |= {one.id: one for one in episodes_of_drive(report, at=drive.at)}
+    for path in request.drives:
+        found |= {one.id: one for one in episodes_of_drive(read_drive(path), path.name)}
+    return list(found.values())
