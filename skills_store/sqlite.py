@@ -29,6 +29,7 @@ from skills_store.lifecycle import (
 )
 from skills_store.skill import Skill, SkillState, SkillWords
 from skills_store.sqlite_approvals import SqliteApprovals
+from skills_store.sqlite_drives import SqliteDrives
 from skills_store.sqlite_experiences import SqliteExperiences
 from skills_store.sqlite_file import SqliteFile, open_sqlite_file
 from skills_store.sqlite_jobs import SqliteJobs
@@ -431,6 +432,9 @@ class SqliteStore:
 
     def experiences(self, principal: str) -> SqliteExperiences:
         return SqliteExperiences(self._file, principal)
+
+    def drives(self, principal: str) -> SqliteDrives:
+        return SqliteDrives(self._file, principal)
 
     def close(self) -> None:
         self._file.close()

@@ -14,6 +14,7 @@ from typing import Protocol
 from catalog.era import KnownEra
 from catalog.tools import Snapshot, Tool, ToolId
 from skills_store.approvals import ApprovalStore, MemoryApprovals
+from skills_store.drives import DriveStore, MemoryDrives
 from skills_store.episodes import EPISODES_KEPT, Audit, StoreSizes, TaskEpisode
 from skills_store.errors import IllegalTransition, SkillInUse, UnknownSkill, VersionConflict
 from skills_store.experience.shelf import ExperienceStore, MemoryExperiences
@@ -314,6 +315,10 @@ class Store(Protocol):
         """Return the experience of one principal."""
         ...
 
+    def drives(self, principal: str) -> DriveStore:
+        """Return the drives of one principal that are kept for training."""
+        ...
+
     def close(self) -> None:
         """Let go of the store. Closing twice is allowed; anything else then raises RuntimeError."""
         ...
@@ -397,6 +402,7 @@ class MemoryStore:
         self._jobs: defaultdict[str, MemoryJobs] = defaultdict(MemoryJobs)
         self._approvals: defaultdict[str, MemoryApprovals] = defaultdict(MemoryApprovals)
         self._experiences: defaultdict[str, MemoryExperiences] = defaultdict(MemoryExperiences)
+        self._drives: defaultdict[str, MemoryDrives] = defaultdict(MemoryDrives)
 
     def add_version(self, skill: Skill, *, expected_head: int | None, if_new: bool = False) -> None:
         by = check_entry(skill)
@@ -662,6 +668,10 @@ class MemoryStore:
     def experiences(self, principal: str) -> MemoryExperiences:
         with self._open():
             return self._experiences[principal]
+
+    def drives(self, principal: str) -> MemoryDrives:
+        with self._open():
+            return self._drives[principal]
 
     def close(self) -> None:
         self._closed = True

@@ -186,9 +186,11 @@ class Bank:
             check_name(request.save)
         if request.drive is not None:
             from server.bank.episode.driving import drive_task
+            from server.bank.episode.kept_drives import keep_drive
 
             driven = await drive_task(task, request, context)
             driven = await judged(await answered(driven, task, request, context), task, request, context)
+            keep_drive(driven.report, context)
             return await _learned(driven, request.save, context, request.budget.tokens)
         may_run = request.route in (None, "direct") and spent_at_once(request.budget) is None
         started = anyio.current_time()

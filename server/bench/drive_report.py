@@ -86,21 +86,9 @@ def render_drive_report(report: DriveBenchReport) -> str:
         rows = [r for r in report.rows if (r.driver, r.template, r.window) == (driver, template, window)]
         lines.append(_line(driver, template, window, rows))
     versions = ", ".join(f"{name} {version}" for name, version in sorted(report.versions.items()))
-    said = [f"- {note}" for note in report.notes]
-    lines += ["", *_environments(report.environments), ""]
-    return (
-        "\n".join(
-            [
-                *lines,
-                "",
-                *_environments(report.environments),
-                "",
-                *said,
-                f"- {report.seconds:.0f} s in all; {versions}",
-            ]
-        )
-        + "\n"
-    )
+    said = [*report.notes, f"{report.seconds:.0f} s in all; {versions}"]
+    lines += ["", *_environments(report.environments), "", *(f"- {note}" for note in said)]
+    return "\n".join(lines) + "\n"
 
 
 def _line(driver: str, template: str, window: int, rows: Sequence[ContextRow]) -> str:

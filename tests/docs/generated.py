@@ -226,13 +226,20 @@ def _tool(tool: Tool) -> str:
     schema = tool.input_schema
     required = schema.get("required", [])
     rows = [
-        (f"`{name}`" + ("" if name in required else ", optional"), _first_sentence(part.get("description")))
+        (f"`{name}`" + ("" if name in required else ", optional"), _meaning(name, part))
         for name, part in schema.get("properties", {}).items()
     ]
     hints = tool.annotations
     kind = "reads" if hints and hints.read_only_hint else "may act"
     about = _first_sentence(tool.description)
     return f"### {tool.name}\n\n{about} ({kind})\n\n" + _table(("argument", "meaning"), rows)
+
+
+def _meaning(name: str, part: dict[str, Any]) -> str:
+    said = _first_sentence(part.get("description"))
+    if name != "options":
+        return said
+    return f"{said} Has {', '.join(f'`{one}`' for one in part['properties'])}."
 
 
 # Workflows

@@ -88,7 +88,7 @@ async def drive_task(task: str, request: SolveRequest, context: Context) -> Repa
             seconds=max(seconds, 0.0),
         )
         driven = await drive(wanted, model, options, lambda said: context.progress(Progress("drive", said)))
-    return await _verified(driven, _Told(model, options), world, episode, request, context, started)
+    return await _verified(driven, _Told(model, options, offered), world, episode, request, context, started)
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,7 @@ class _Told:
 
     model: MeteredBackend
     options: DriveOptions
+    offered: Offered
 
     def report(self, driven: Drive) -> DriveReport:
         """Return what is told of a drive."""
@@ -109,6 +110,7 @@ class _Told:
             prompt_budget=self.options.policy.budget_tokens,
             fits=driven.fits,
             estimates_tokens=driven.estimates_tokens,
+            tools=self.offered.schemas,
             snapshots=tuple(_record(one) for one in driven.recorder.snapshots),
         )
 

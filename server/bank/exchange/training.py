@@ -11,6 +11,8 @@ import anyio.to_thread
 from catalog.tools import Snapshot
 from server.bank.context import Context
 from server.bank.exchange.attributing import Attribution, attributed
+from server.reports import RepairReport
+from server.training.episode import Episode
 from server.training.export import Exported, ExportOptions, export_episodes
 from server.training.from_drives import episodes_of_drive, read_drive
 from server.training.from_traces import Seen, episodes_of, read_record
@@ -28,7 +30,7 @@ class TrainingRequest:
     drives: Sequence[Path] = ()
     """Reports of driven models."""
     traces: int = 10_000
-    """Newest runs of the bank that are looked at; 0: none."""
+    """Newest runs of the bank, and newest drives, that are looked at; 0: none."""
     attribution: Attribution = "execution"
     """Whose labels the steps of runs have where it has some."""
 
@@ -53,6 +55,17 @@ def _recorded(paths: Sequence[Path]) -> list[Seen]:
 
 def _exported(seen: list[Seen], request: TrainingRequest, context: Context, snapshot: Snapshot) -> Exported:
     episodes = episodes_of(seen, snapshot)
-    for path in request.drives:
-        episodes += episodes_of_drive(read_drive(path), path.name)
+    episodes += _driven(request, context)
     return export_episodes(episodes, request.options, context.redact)
+
+
+def _driven(request: TrainingRequest, context: Context) -> list[Episode]:
+    """Return the episodes of the drives in the bank and in files, each drive once."""
+    kept = context.store.drives(context.principal).drives(request.traces)
+    found: dict[str, Episode] = {}
+    for drive in kept:
+        report = RepairReport.model_validate(drive.report)
+        found |= {one.id: one for one in episodes_of_drive(report, at=drive.at)}
+    for path in request.drives:
+        found |= {one.id: one for one in episodes_of_drive(read_drive(path), path.name)}
+    return list(found.values())

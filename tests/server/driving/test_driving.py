@@ -14,9 +14,12 @@ from server.backends.errors import BackendUnavailable
 from server.backends.roles import with_backend
 from server.backends.scripted import ScriptedBackend
 from server.bank import Bank
+from server.bank.exchange.training import TrainingRequest
 from server.context.policy import ContextPolicy
 from server.driving.options import DriveOptions
+from server.reports import RepairReport
 from server.requests import Budget, SolveRequest
+from server.training.export import ExportOptions
 from server.verification import Checks
 
 pytestmark = pytest.mark.anyio
@@ -205,3 +208,40 @@ async def test_every_template_carries_a_long_task(open_desk, template: Any):
 def test_options_that_make_no_sense_are_refused(wrong: dict[str, int]):
     with pytest.raises(ValueError, match="at least 1"):
         DriveOptions(**wrong)
+
+
+async def test_a_drive_is_kept_and_exported_with_its_tools(open_desk):
+    async with open_desk() as desk:
+        await driven(desk, *WELL)
+        await driven(desk, step("multiply", a=6, b="six"), step("finish", total=50), *WELL[:1], "?")
+        kept = desk.context.store.drives(desk.context.principal).drives(10)
+        exported = await desk.bank.export_training(TrainingRequest(ExportOptions(test_share=0.0)))
+        assert await desk.bank.export_training(TrainingRequest(ExportOptions(test_share=0.0))) == exported
+    assert [one.report["status"] for one in kept] == ["verified", "verified"]  # one of them by repair
+    lines = [json.loads(line) for line in exported.files["episodes.jsonl"].splitlines()]
+    drives = {one["provenance"]["id"]: one for one in lines if one["provenance"]["source"] == "drive"}
+    assert [drives[one.id]["outcome"]["score"] for one in kept] == [0.0, 1.0]
+    for one in drives.values():
+        assert not one["provenance"]["simulated"]
+        assert one["provenance"]["servers"] == ["calculator"]
+        assert {"add", "multiply"} <= {tool["function"]["name"] for tool in one["tools"]}
+    rows = [json.loads(line) for line in exported.files["trl/grpo.train.jsonl"].splitlines()]
+    assert [row["tools"] for row in rows if row["episode"].startswith("drive:")] == [[], []]
+
+
+async def test_a_drive_is_kept_without_secrets_its_spans_on_the_same_words(open_desk):
+    def hide(value: Any) -> Any:
+        return json.loads(json.dumps(value).replace("8123", "[redacted]"))
+
+    async with open_desk() as desk:
+        context = replace(desk.context, redact=hide)
+        backend = ScriptedBackend([step("finish", total="8123")])
+        bank = Bank(replace(context, models=with_backend(backend)))
+        request = SolveRequest(drive=DriveOptions(steps=1), experiences=("Add last.",))
+        await bank.solve("Say 8123.", request)
+        [kept] = context.store.drives(context.principal).drives(10)
+    assert "8123" not in json.dumps(kept.report)
+    drive = RepairReport.model_validate(kept.report).drive
+    assert drive is not None
+    [asked] = [one for one in drive.snapshots[0].messages if one.spans]
+    assert asked.text[asked.spans[0].start : asked.spans[0].end].strip() == "Add last."
