@@ -41,6 +41,9 @@ class World:
     index: ToolIndex
     labelled: LabelTable = field(default_factory=LabelTable)
     """What the operator says of labels and granted flows."""
+    planned: bool = False
+    """Whether what is repaired was planned for this task, so that a change nobody asked for may be left
+    out; False: somebody wrote it, and means what it does."""
 
     @cached_property
     def literals(self) -> list[TaskLiteral]:
