@@ -234,9 +234,7 @@ async def scene(
             if plan is not None:
                 episode.set_plan(plan)
             labels = labelled or LabelTable()
-            world = World(
-                task, inputs or {}, snapshot, effects, ToolIndex(snapshot), labels, planned=planned
-            )
+            world = World(task, inputs or {}, snapshot, effects, ToolIndex(snapshot), labels, planned=planned)
             evaluator = Evaluator(world, Checks(assertions), episode, options or RunOptions())
             yield Scene(servers, connections, episode, evaluator)
 

@@ -37,7 +37,7 @@ def propose_by_clauses(view: View) -> Iterator[Proposal]:
     if plan is None or _shape(plan) == _shape(view.workflow):
         return
     if edits := edits_towards(view.workflow, plan, partial(may_leave_out, view)):
-        yield Proposal(edits, _cost(view, plan))
+        yield Proposal(edits, _cost(view, plan), anew=True)
 
 
 def _cost(view: View, plan: Workflow) -> float:

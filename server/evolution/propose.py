@@ -7,6 +7,7 @@ topological order is worked on, since its outputs decide the rest.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from server.evolution.argument_faults import propose_argument_edits
@@ -72,7 +73,7 @@ def _answering(view: View, faults: Sequence[Fault], limit: int) -> list[Proposal
 
 
 def _dearer(proposals: Sequence[Proposal], cost: float) -> list[Proposal]:
-    return [Proposal(proposal.edits, proposal.cost + cost) for proposal in proposals]
+    return [replace(proposal, cost=proposal.cost + cost) for proposal in proposals]
 
 
 def _first_faulty(view: View, faults: Sequence[Fault]) -> Node | None:

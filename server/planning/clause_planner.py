@@ -34,7 +34,7 @@ from server.planning.slots import Slot, fits
 from server.planning.sources import argument_sources
 from server.planning.spoken_steps import SpokenStep, is_pair, spoken_steps
 from server.planning.units import listed_spelling, unit_spellings, with_kind
-from server.planning.view import View, World, argument_schema, references_in
+from server.planning.view import View, World, answers_of, argument_schema, references_in
 from skills_store.workflow.model import Node, Workflow
 from skills_store.workflow.references import Found, Reference
 from skills_store.workflow.scan import scan
@@ -84,9 +84,10 @@ class _Draft:
         """
         told = [name for name in required_of(step.tool) if choices_of(argument_schema(step.tool, name))]
         alike = [
-            self.view.outputs[node.id]
+            answer
             for node in self.view.workflow.nodes
-            if node.tool == step.tool.id and node.id in self.view.outputs and node.for_each is None
+            if node.tool == step.tool.id and node.id in self.view.outputs
+            for answer in answers_of(node, self.view.outputs[node.id])
             if all(node.arguments.get(name) == step.node.arguments.get(name) for name in told)
         ]
         if alike:

@@ -42,9 +42,8 @@ class Wanted:
 
     def suits(self, value: JsonValue) -> bool:
         """Return whether a value is one that the schema takes, in the form it names."""
-        if self.form and isinstance(value, str) and parts_written(value, self.form):
-            return is_written(value, self.form)
-        return is_valid(self.schema, value)
+        is_fit = is_valid(self.schema, value)
+        return is_fit and (self.form is None or not isinstance(value, str) or is_written(value, self.form))
 
 
 @dataclass(frozen=True, slots=True)

@@ -301,7 +301,7 @@ def test_a_time_is_taken_out_of_a_longer_text_where_that_form_is_wanted() -> Non
         "A call starts at 14:30 in UTC. Convert the time to Asia/Tokyo, then the time there from Asia/Tokyo"
         " to Asia/Kolkata. What is the local time HH:MM in both?"
     )
-    moment: JsonValue = {"datetime": "2026-12-01T23:30:00+09:00"}
+    moment: JsonValue = {"timezone": "Asia/Tokyo", "datetime": "2026-12-01T23:30:00+09:00"}
     seen: dict[ToolId, JsonValue] = {ToolId("clock", "convert_time"): {"source": moment, "target": moment}}
     view = View(world_of(task, inputs, snapshot_of(clock=(clock,))), base, {}, seen)
     plan = plan_by_clauses(view, ("first", "second"))
