@@ -346,6 +346,33 @@ def test_nothing_is_proposed_where_the_workflow_is_that_plan_already() -> None:
     assert not list(propose_by_clauses(View(view.world, plan, {}, {}, ())))
 
 
+async def test_a_plan_that_is_wrong_throughout_is_planned_anew_at_once_and_read_as_its_tools_answered() -> (
+    None
+):
+    base = workflow(
+        *(node(f"n{i}", "s/convert_units", {"value": f"$inputs.ways#/{i}", "unit": "x"}) for i in range(3)),
+        node("last", "s/statistics", {"data": ["{$nodes.n0.output#/no},{$nodes.n1.output#/no}"]}),
+        outputs={"mean": "$nodes.last.output#/none"},
+        inputs=("ways",),
+    )
+    async with scene(
+        {"s": ScriptedServer(MEASURES)},
+        "approx(output.mean, `0.6096`, `0.0001`)",
+        task="Convert each from ft to m and take the mean with statistics.",
+        inputs={"ways": [1, 2, 3]},
+    ) as made:
+        result = await made.repair(base)
+    best = result.best
+    assert best.evaluation.status == "verified"
+    assert [n.for_each for n in best.candidate.workflow.nodes] == ["$inputs.ways", None]
+    assert best.candidate.workflow.nodes[1].arguments["data"] == {
+        "context": f"$nodes.{best.candidate.workflow.nodes[0].id}.output",
+        "selector": "[].output_value",
+        "type": "jmespath",
+    }
+    assert len(result.records) < 20
+
+
 async def test_a_search_puts_all_missing_steps_in_at_once() -> None:
     base = workflow(
         node("n1", "sums/multiply", {"a": "$inputs.price", "b": "$inputs.discount"}),
