@@ -83,7 +83,9 @@ async def solve_task(
     else:
         snapshot = await context.snapshot(patience=for_search(request.budget.seconds))
     effects = allowing(context.effects, request.allow)
-    world = World(task, request.inputs, snapshot, effects, context.tool_index(), context.config.labels)
+    world = World(
+        task, request.inputs, snapshot, effects, context.tool_index(), context.config.labels, planned=True
+    )
     wanted = wanted_outputs(request.checks)
     with span("plan deterministic", "plan") as current:
         lessons = await open_lessons(task, context, recalls=request.route != "dynamic")
