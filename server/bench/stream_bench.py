@@ -13,12 +13,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 from server.backends.backend import Wire
+from server.bench.forks import open_forks
 from server.bench.models import spec_of
 from server.bench.registry import STREAM_PARTS
 from server.bench.request import BenchRequest, Measured, show_progress
 from server.bench.stream_report import StreamBenchReport
 from server.bench.stream_runs import StreamSize, measure_streams
 from server.bench.stream_table import render_stream_report
+from server.bench.stream_world import Stage
 from server.bench.suppression import SuppressionOptions, measure_suppression
 from server.progress import ProgressListener, ignore_progress
 from server.wiring import open_bank
@@ -51,6 +53,7 @@ def quick_stream_options() -> StreamOptions:
             planted=1,
             frozen=("without a model",),
             changed=0,
+            hard=0,
             conditions=("none", "+ curation"),
             simulated=("none", "+ curation"),
         ),
@@ -67,7 +70,9 @@ async def run_stream_bench(options: StreamOptions) -> StreamBenchReport:
         curve = measure_suppression(simulated, time.perf_counter)
     streams = None
     if "streams" in options.parts:
-        streams = await measure_streams(options.streams, options.listener, options.model, options.keep)
+        async with open_forks() as forks:
+            stage = Stage(options.listener, forks)
+            streams = await measure_streams(options.streams, stage, options.model, options.keep)
     return StreamBenchReport(
         quick=options.quick,
         versions={"python": platform.python_version(), "skillbank": version("skillbank")},

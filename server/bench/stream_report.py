@@ -15,6 +15,7 @@ __all__ = [
     "ChangedReport",
     "FrozenReport",
     "FrozenWay",
+    "HardReport",
     "NoiseReport",
     "Pair",
     "PlannerRuns",
@@ -55,8 +56,10 @@ class StreamRun(_Report):
     """Learning included."""
     bank: tuple[int, ...]
     """Active skills after each quarter of the stream."""
-    wrong: tuple[str, ...] = ()
-    """The first tasks that were not answered right, by family."""
+    wrong: dict[str, int] = Field(default_factory=dict[str, int])
+    """Tasks that were not answered right, by family."""
+    wrong_direct: tuple[str, ...] = ()
+    """Tasks that a skill answered wrong by itself, in their words; the first few."""
 
 
 class Pair(_Report):
@@ -154,6 +157,18 @@ class ChangedReport(_Report):
     """Wrong answers that a skill gave after the change."""
 
 
+class HardReport(_Report):
+    """The harder stream: what is shown by a client, what is asked with a check and without one."""
+
+    shown: int
+    """Tasks that a client worked out; they are in no count of the conditions."""
+    asked: int
+    checked: int
+    """Asked tasks that came with their check."""
+    families: tuple[str, ...]
+    planners: tuple[PlannerRuns, ...]
+
+
 class StreamsReport(_Report):
     """Streams over real servers."""
 
@@ -163,6 +178,7 @@ class StreamsReport(_Report):
     servers: tuple[str, ...]
     planners: tuple[PlannerRuns, ...]
     noise: NoiseReport | None = None
+    hard: HardReport | None = None
     frozen: tuple[FrozenReport, ...] = ()
     planted: PlantedReport | None = None
     changed: ChangedReport | None = None
