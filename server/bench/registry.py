@@ -14,8 +14,8 @@ __all__ = ["BENCHMARKS", "COMPILE_PARTS", "STREAM_PARTS", "Benchmark", "benchmar
 
 COMPILE_PARTS = ("accuracy", "tau", "selection", "gate")
 """Parts of the compile benchmark; selection and gate stand on the skills of accuracy."""
-STREAM_PARTS = ("suppression", "streams")
-"""Parts of the stream benchmark."""
+STREAM_PARTS = ("suppression", "streams", "foreign")
+"""Parts of the stream benchmark; foreign fetches packages, so that --quick has it only where it is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,8 @@ _ALL = (
         "server.bench.stream_bench",
         "shows what curation does to skills that harm or make no difference, on simulated streams, and what a"
         " bank is worth over streams of recurring tasks on the demo's servers: without a model, with a"
-        " simulated one that says so, and with --model",
+        " simulated one that says so, and with --model; then over BFCL, τ²-bench and TextWorld, fetched"
+        " likewise",
         frozenset({"parts", "model", "keep"}),
         STREAM_PARTS,
     ),
