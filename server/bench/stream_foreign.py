@@ -34,7 +34,7 @@ from server.bench.stream_foreign_tasks import (
 from server.bench.stream_foreign_worlds import ForeignWorld, open_foreign_world
 from server.bench.tau_second import base_of, cause_of, inputs_of
 from server.progress import Progress, ProgressListener
-from server.reports import RepairReport, Route
+from server.reports import RepairReport, Route, RunReport
 from server.requests import Budget, SaveRequest, SolveRequest
 from server.wiring import open_bank
 from skills_store.skill import Skill
@@ -131,10 +131,13 @@ class _Player:
         report = await self.bank.solve(task.words, SolveRequest(route=route, budget=_BUDGET))
         if not _has_run(report):
             return Attempt(ran=False, detail="; ".join(report.route_reasons) or _faults(report))
-        return await self._judged(task, cast("JsonValue", report.outputs))
+        return await self._judged(task, report)
 
-    async def _judged(self, task: ForeignTask, outputs: JsonValue) -> Attempt:
-        verdict = await self.world.judge(task, outputs)
+    async def _judged(self, task: ForeignTask, report: RepairReport | RunReport) -> Attempt:
+        """Ask the world's checker, and tell the bank what it said, as a client that sees the world would."""
+        verdict = await self.world.judge(task, cast("JsonValue", report.outputs))
+        if report.trace_id is not None:
+            await self.bank.report_outcome(report.trace_id, verdict.right, verdict.detail)
         return Attempt(ran=True, right=verdict.right, detail=verdict.detail)
 
     async def _skill(self, family: ForeignFamily) -> Skill | None:
@@ -146,6 +149,7 @@ class _Player:
         sessions = [list(one.calls) for one in self.recorded[task.family.id]]
         made_of = sessions[base_of(skill, sessions)]
         inputs, problem = inputs_of(skill, made_of, list(task.calls))
+        inputs = _recorded_inputs(skill, task) or inputs
         if inputs is None:
             return Attempt(ran=False, detail=problem or "")
         await self.world.begin(task, self.bank)
@@ -155,7 +159,7 @@ class _Player:
             return Attempt(ran=False, detail=str(error))
         if not report.trace:
             return Attempt(ran=False, detail="; ".join(fault.message for fault in report.faults))
-        judged = await self._judged(task, cast("JsonValue", report.outputs))
+        judged = await self._judged(task, report)
         if judged.right:
             return judged
         cause = cause_of(skill, made_of, list(task.calls), report.trace)
@@ -191,6 +195,15 @@ class _Player:
         except BankError:
             return False  # its admission says why, and the line tells that
         return True
+
+
+def _recorded_inputs(skill: Skill, task: ForeignTask) -> dict[str, JsonValue] | None:
+    """Return the inputs under which a skill is this task's session, None where it was not made of it."""
+    for test in skill.tests:
+        made = [(call.tool.tool, call.arguments) for call in test.recorded]
+        if test.kind != "varied" and made and all(call in task.calls for call in made):
+            return dict(test.inputs)
+    return None
 
 
 def _has_run(report: RepairReport) -> bool:

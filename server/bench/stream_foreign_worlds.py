@@ -48,6 +48,8 @@ _READS = {
 """What only reads, by server; anything else writes, and is allowed, as an operator would say."""
 _BFCL_TASKS = 200
 _GAMES_LOOKED_AT = 6
+_ROOM = "\n\n-= "
+"""Where a game's instruction goes on with the first room: seen there, not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ class _ServedWorld:
         for seed in range(1, (max(each, _GAMES_LOOKED_AT) if each > 2 else each) + 1):
             played = await self.checker.reset(family.task, seed)
             turns = self._turns()
-            words = str(played.observation["instruction"])
+            words = str(played.observation["instruction"]).partition(_ROOM)[0]
             games.append(ForeignTask(family, f"{family.task}/{seed}", words, turns[0], family.task, seed))
         lengths = [len(game.calls) for game in games]
         usual = max(sorted(set(lengths)), key=lengths.count)
