@@ -36,11 +36,11 @@ class ExploreBenchOptions:
 
     quick: bool = False
     servers: tuple[str, ...] = _ALL
-    budget_calls: int = 400
-    tasks: int = 6
+    budget_calls: int = 300
+    tasks: int = 4
     seconds: float = 8.0
     """Of each attempt at a held-out instance, before and after alike."""
-    credited: int | None = None
+    credited: int | None = 2
     """Tasks of each server for attribution on and off, None: all."""
     seed: int = 0
     model: str | None = None

@@ -19,17 +19,19 @@ from server.attribution.ablation import ablate
 from server.attribution.labels import label_steps
 from server.bank.bank import Bank
 from server.bank.upstreams.exploration import Exploration
+from server.bank.upstreams.teaching import scoped_replayer
 from server.bench.explore_credit import measure_credit
 from server.bench.explore_report import HeldOutCase, ServerExplored
 from server.bench.explore_servers import SET_ASIDE, explored_document
 from server.exploration.options import ExplorationOptions
 from server.exploration.report import ExplorationReport
+from server.exploration.scope import exploration_scope
 from server.exploration.tasks import ExploredTask
 from server.progress import Progress, ProgressListener, ignore_progress
 from server.reports import RepairReport
 from server.requests import Budget, SolveRequest
 from server.settings import Settings
-from server.verification import Checks
+from server.verification import Checks, verify
 from server.wiring import open_bank
 from skills_store.workflow.model import Node, Workflow
 
@@ -167,9 +169,12 @@ def _case(
 
 
 async def _holds(task: ExploredTask, bank: Bank) -> bool:
-    """Return whether a reference passes its check once more, in processes that exploration never had."""
-    report = await bank.run(task.workflow, task.inputs, Checks(assertions=task.assertions))
-    return report.status == "verified"
+    """Return whether a reference passes its check once more, in a fresh process that nothing else used."""
+    context, [server] = bank.context, task.servers
+    snapshot = await context.snapshot([server])
+    scope = exploration_scope(server, snapshot.of_server(server), context.effects)
+    run = await scoped_replayer(scope, context).run_workflow(task.reference, task.inputs)
+    return verify(run, task.reference, task.inputs, Checks(assertions=task.assertions)).is_verified
 
 
 async def _agreement(task: ExploredTask, bank: Bank) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from server.backends.errors import BackendError
 from server.curation.replaying import Replayer
 from server.execution.run import Run
 from server.exploration.breadth import explore_breadth, first_successes, probe_details
-from server.exploration.call_health import call_findings
+from server.exploration.call_health import call_findings, volatile_tools
 from server.exploration.chains import Chain, chain_of
 from server.exploration.coverage import Coverage, measure_coverage
 from server.exploration.depth import DepthSearch
@@ -164,9 +164,13 @@ class Explorer:
         observations = {o.number: o for o in self.session.observations}
         good = [o for o in self.session.observations if o.succeeded and not o.probe.breaks_schema]
         chained = [chain_of(o, observations) for o in good if o.probe.origins]
+        volatile = volatile_tools(self.session.observations)
         singles = first_successes(self.session.observations)
+        singles.sort(key=lambda single: single.probe.tool.id.tool in volatile)
         if self.options.difficulty == 3:
-            ordered = sorted(chained, key=_plainness)
+            ordered = sorted(
+                chained, key=lambda chain: (not volatile.isdisjoint(chain.tools), *_plainness(chain))
+            )
             yield from ((chain, False) for chain in _alternating(ordered, singles, observations))
         if self.options.difficulty >= 2:
             for one, two in zip(singles[::2], singles[1::2], strict=False):

@@ -24,6 +24,7 @@ _VERB = re.compile(
     r"^(?:(?:this|the) tool |a tool (?:to|that|for) |tool (?:to|for) |used? (?:this )?to )", re.IGNORECASE
 )
 _TWO = re.compile(r"\b(?:the )?two (?:numbers|values|integers|strings|texts|dates|words)\b", re.IGNORECASE)
+_JOINED = {"divide": " by ", "multiply": " by "}
 _GOES_ON = r"$|,| (?:of|to|from|in|into|and|or|with|by|for|on|using|at|as|is|has|between)\b"
 """What may follow a noun that is one by itself: in "an email address" the email is not."""
 
@@ -43,7 +44,8 @@ def _clause(node: Node, draft: Draft, inputs: Mapping[str, JsonValue]) -> str:
     phrase = _phrase(step.probe.tool.description, step.probe.tool.id.tool)
     given = dict(_given(node, inputs))
     if len(given) == 2 and _TWO.search(phrase):
-        return _TWO.sub(lambda _: " and ".join(text for text, _ in given.values()), phrase, count=1)
+        joined = _JOINED.get(phrase.split()[0], " and ").join(text for text, _ in given.values())
+        return _TWO.sub(lambda _: joined, phrase, count=1)
     said: list[str] = []
     for name, (text, is_stated) in given.items():
         placed = _placed(phrase, name, text) if is_stated else ""

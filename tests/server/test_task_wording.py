@@ -37,7 +37,7 @@ def said(*steps: Observation) -> str:
     ("name", "about", "arguments", "text"),
     [
         ("add", "Add two numbers.", {"a": 12, "b": 5}, "Add 12 and 5. Give me the total."),
-        ("mul", "Multiplies two numbers", {"a": 12, "b": 5}, "Multiply 12 and 5. Give me the total."),
+        ("mul", "Multiplies two numbers", {"a": 12, "b": 5}, "Multiply 12 by 5. Give me the total."),
         (
             "md5",
             "Hashes the given text with MD5.",
