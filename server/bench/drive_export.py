@@ -108,7 +108,7 @@ def _step(trainer: Trainer, data: Path, python: Path | None) -> tuple[str, str]:
     """Take one step on the rows of a trainer; return the file and what came of it."""
     rows = rows_file(data, trainer)
     options = TrainOptions(
-        trainer, data.with_name("model"), data.with_name(trainer), 1, batch=2, max_length=2_048
+        trainer, data.with_name("model"), data.with_name(trainer), 1, batch=2, max_length=8_192
     )
     report = train(rows, options, python, _ignore)
     loss = report.losses[0]["loss"] if report.losses else "none"
