@@ -10,12 +10,27 @@ from typing import cast
 from server.bench.errors import BenchError
 from server.bench.request import BenchRequest, Measured
 
-__all__ = ["BENCHMARKS", "COMPILE_PARTS", "STREAM_PARTS", "Benchmark", "benchmark", "refuse_untaken"]
+__all__ = [
+    "BENCHMARKS",
+    "COMPILE_PARTS",
+    "DRIVE_PARTS",
+    "STREAM_PARTS",
+    "Benchmark",
+    "benchmark",
+    "refuse_untaken",
+]
 
 COMPILE_PARTS = ("accuracy", "tau", "selection", "gate")
 """Parts of the compile benchmark; selection and gate stand on the skills of accuracy."""
+<<<<<<< HEAD
 STREAM_PARTS = ("suppression", "streams", "foreign")
 """Parts of the stream benchmark; foreign fetches packages, so that --quick has it only where it is named."""
+=======
+DRIVE_PARTS = ("context", "environments", "references", "export")
+"""Parts of the drive benchmark."""
+STREAM_PARTS = ("suppression", "streams")
+"""Parts of the stream benchmark."""
+>>>>>>> envs2
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +108,10 @@ _ALL = (
         "drive",
         "server.bench.drive_bench",
         "drives long tasks step by step under each context template, by a scripted policy, and by a model"
-        " where --model names one",
-        frozenset({"model"}),
+        " where --model names one; measures the environment service; plays every reference solution of its"
+        " environments, whose packages are fetched likewise; and has --python read an export",
+        frozenset({"model", "keep", "parts", "python"}),
+        DRIVE_PARTS,
     ),
     Benchmark(
         "stream",
@@ -133,7 +150,7 @@ def refuse_untaken(one: Benchmark, request: BenchRequest) -> None:
     Raises:
         BenchError: there is one.
     """
-    optional = ("tasks", "model", "tape", "parts", "keep", "mcp_bench")
+    optional = ("tasks", "model", "tape", "parts", "keep", "mcp_bench", "python")
     for option in optional:
         if getattr(request, option) and option not in one.takes:
             takers = [other.name for other in _ALL if option in other.takes]

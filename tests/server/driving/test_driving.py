@@ -245,3 +245,15 @@ async def test_a_drive_is_kept_without_secrets_its_spans_on_the_same_words(open_
     assert drive is not None
     [asked] = [one for one in drive.snapshots[0].messages if one.spans]
     assert asked.text[asked.spans[0].start : asked.spans[0].end].strip() == "Add last."
+
+
+async def test_drives_teach_and_every_other_one_is_told_what_they_taught(open_desk):
+    async with open_desk(learning="off") as desk:
+        reports = [await driven(desk, *WELL) for _ in range(3)]
+        kept = await desk.bank.list_experience()
+    assert [report.status for report in reports] == ["verified"] * 3
+    [unit] = [told.unit for told in kept.units if told.unit.kind == "success"]
+    assert (unit.tally.guided, unit.tally.unguided, unit.tally.helped) == (1, 1, 1)
+    spans = [[span for one in report.drive.snapshots[0].messages for span in one.spans] for report in reports]
+    assert [len(found) for found in spans] == [0, 1, 0]
+    assert spans[1][0].unit == unit.id
