@@ -22,15 +22,10 @@ __all__ = [
 
 COMPILE_PARTS = ("accuracy", "tau", "selection", "gate")
 """Parts of the compile benchmark; selection and gate stand on the skills of accuracy."""
-<<<<<<< HEAD
-STREAM_PARTS = ("suppression", "streams", "foreign")
-"""Parts of the stream benchmark; foreign fetches packages, so that --quick has it only where it is named."""
-=======
 DRIVE_PARTS = ("context", "environments", "references", "export")
 """Parts of the drive benchmark."""
-STREAM_PARTS = ("suppression", "streams")
-"""Parts of the stream benchmark."""
->>>>>>> envs2
+STREAM_PARTS = ("suppression", "streams", "foreign")
+"""Parts of the stream benchmark; foreign fetches packages, so that --quick has it only where it is named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,8 @@ def answers_of(node: Node, output: JsonValue) -> list[JsonValue]:
     if node.for_each is None:
         return [output]
     answers: list[JsonValue] = output if isinstance(output, list) else []
-    return [answer for answer in answers if answer is not None][:1]
+    first = next((answer for answer in answers if answer is not None), None)
+    return [] if first is None else [first]
 
 
 def references_in(value: JsonValue) -> list[Found]:
