@@ -8,7 +8,6 @@ out: whoever calls the skill gives what stands at its inputs' places in the seco
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -27,6 +26,7 @@ from server.bench.compile_report import TauCase, TauReport
 from server.bench.errors import BenchError
 from server.bench.fetched import cache_folder, fetched_entries
 from server.bench.kept import Kept
+from server.bench.tau_database import database_digest
 from server.bench.tau_saved import of_session
 from server.bench.tau_second import TauCause, base_of, cause_of, inputs_of
 from server.progress import Progress, ProgressListener
@@ -83,9 +83,7 @@ class _World:
 
     def database(self) -> str:
         """Return a digest of the database as the server has written it down."""
-        key = hashlib.sha256(f"tau2/{self.domain}/default".encode()).hexdigest()
-        document = json.loads((self.state / f"{key}.json").read_text(encoding="utf-8"))
-        return hashlib.sha256(json.dumps(document["db"], sort_keys=True).encode()).hexdigest()
+        return database_digest(self.state, self.domain)
 
 
 async def measure_tau(

@@ -122,7 +122,7 @@ _ALL = (
         "problems",
         "server.bench.problems_bench",
         "asks --model the problems of --tasks: a file of HumanEval, MBPP, GSM8K or MATH as published",
-        frozenset({"tasks", "model"}),
+        frozenset({"tasks", "model", "keep"}),
     ),
 )
 BENCHMARKS = {one.name: one for one in _ALL}

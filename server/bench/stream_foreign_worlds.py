@@ -7,7 +7,6 @@ whose database is compared with the one that the reference leaves.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -25,6 +24,7 @@ from server.bank import Bank
 from server.bench.errors import BenchError
 from server.bench.fetched import cache_folder, fetched_entries
 from server.bench.stream_foreign_tasks import ForeignCall, ForeignFamily, ForeignTask, WorldName
+from server.bench.tau_database import database_digest
 from server.environments.definitions import built_in
 from server.environments.instance import Instance
 from server.environments.instances import open_instances
@@ -302,8 +302,4 @@ class _TauWorld:
         return Verdict(True, "the database is as the reference leaves it")
 
     def _database(self) -> str:
-        """Return a digest of the database as the server has written it down."""
-        key = hashlib.sha256(f"tau2/{self.domain}/default".encode()).hexdigest()
-        path = self.folder / "state" / self.domain / f"{key}.json"
-        document = json.loads(path.read_text(encoding="utf-8"))
-        return hashlib.sha256(json.dumps(document["db"], sort_keys=True).encode()).hexdigest()
+        return database_digest(self.folder / "state" / self.domain, self.domain)

@@ -8,7 +8,6 @@ what the user would.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from collections.abc import AsyncGenerator
@@ -24,6 +23,7 @@ from catalog.errors import ServerUnavailable
 from catalog.result import CallFailure
 from catalog.tools import ToolId
 from server.bench.fetched import FETCHED_SERVERS, cache_folder, fetched_entries
+from server.bench.tau_database import database_digest
 from server.environments.task import EnvironmentTask
 from server.environments.tool_world import ToolWorld, instruction_of, open_tool_world
 from server.environments.world import Answered, Begun, CalledBack, JsonObject, answer_requests
@@ -111,9 +111,7 @@ class TauWorld:
         return Answered(0.0, "nothing was submitted", done=False)
 
     def _database(self, server: str) -> str:
-        key = hashlib.sha256(f"tau2/{self._domain}/default".encode()).hexdigest()
-        document = json.loads((self._folder / server / f"{key}.json").read_text(encoding="utf-8"))
-        return hashlib.sha256(json.dumps(document["db"], sort_keys=True).encode()).hexdigest()
+        return database_digest(self._folder / server, self._domain)
 
 
 def _both(domain: str) -> tuple[str, str]:
