@@ -199,5 +199,6 @@ def _sum(report: ExploreBenchReport) -> str:
         f" | {total(lambda s: s.found)}/{total(lambda s: s.warts)} | {total(lambda s: s.skills)}"
         f" | {total(lambda s: s.lessons)} | {total(lambda s: s.before)}/{total(lambda s: s.held_out)}"
         f" | {total(lambda s: s.after)}/{total(lambda s: s.held_out)} | {total(lambda s: s.direct)}"
-        f" | {total(lambda s: s.agreed)}/{total(lambda s: s.labelled)} | {report.seconds:.0f} |\n"
+        f" | {total(lambda s: s.agreed)}/{total(lambda s: s.labelled)}"
+        f" | {sum(server.seconds for server in report.servers):.0f} |\n"
     )

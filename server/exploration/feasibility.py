@@ -26,7 +26,7 @@ from skills_store.workflow.model import Workflow, json_pointer
 __all__ = ["Checked", "Feasibility"]
 
 _HELD_OUT = 2
-_TRIES = 4
+_TRIES = 6
 """Other values that are tried for held-out instances."""
 
 
@@ -137,19 +137,22 @@ class Feasibility:
         return found, runs, discriminates
 
     def _other_inputs(self, draft: Draft) -> list[dict[str, JsonValue]]:
-        """Return other values for a draft's inputs: all at once as far as there are some."""
+        """Return other values for a draft's inputs: all at once as far as there are some, then each alone.
+
+        Values that are fine by themselves need not go together, such as those of an operation and its data.
+        """
         tools = {step.probe.tool.id.tool: step.probe.tool for step in draft.chain.steps}
         options: dict[str, list[JsonValue]] = {}
         for name, value in draft.inputs.items():
             tool, argument = draft.slots[name]
             known = self.known.candidates(tools[tool], argument)
             options[name] = [v for v in [*known, *_near(value)] if v != value and type(v) is type(value)]
+        together = [_different(draft.inputs, options, turn) for turn in range(_TRIES)]
+        alone = [{**draft.inputs, name: chosen[name]} for chosen in together for name in draft.inputs]
         instances: list[dict[str, JsonValue]] = []
-        for turn in range(_TRIES):
-            chosen = _different(draft.inputs, options, turn)
-            one = list(draft.inputs)[turn % len(draft.inputs)] if draft.inputs else None
-            alone = {**draft.inputs, one: chosen[one]} if one is not None else chosen
-            instances.extend(i for i in (chosen, alone) if i != draft.inputs and i not in instances)
+        for instance in [*together[:1], *alone]:
+            if instance != draft.inputs and instance not in instances:
+                instances.append(instance)
         return instances[:_TRIES]
 
 

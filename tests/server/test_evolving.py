@@ -10,12 +10,16 @@ import pytest
 
 from catalog.effects import Effect
 from catalog.testing import Reply, ScriptedServer, ScriptedTool, Vanish
+from server.bank.upstreams.exploration import Exploration
 from server.evolving.evolve import evolve
 from server.evolving.options import EvolveOptions
 from server.evolving.picking import Standing, pick
 from server.evolving.practice import Instance, PracticeTask, practice_of, read_user_tasks
 from server.exploration.errors import TaskFileRejected
+from server.exploration.options import ExplorationOptions
 from server.exploration.tasks import ExploredTask, HeldOutInstance
+from server.requests import SolveRequest
+from server.verification import Checks
 
 pytestmark = pytest.mark.anyio
 
@@ -118,6 +122,38 @@ async def test_what_writes_or_is_unknown_is_never_called_while_a_bank_evolves(op
     assert (log.log.count("change"), log.log.count("mystery")) == (0, 0)
     assert log.log.count("look_up") > 0
     assert sum(one.picked_user for one in report.rounds) > 0
+
+
+async def test_a_task_is_taught_by_its_reference_and_the_reserved_instance_stays_unseen(open_desk):
+    asked = Exploration(
+        "units", ExplorationOptions(budget_calls=200, tasks=1, calls_per_second=10_000), learn=False
+    )
+    async with open_desk() as desk:
+        [task] = (await desk.bank.explore(asked)).tasks
+        assert (await desk.bank.list_skills()).skills == ()
+        taught = await desk.bank.teach(task, reserved=1)
+        proofs = {trace.task for trace in desk.store.traces(100)}
+        again = await desk.bank.solve(
+            task.held_out[-1].task, SolveRequest(checks=Checks(assertions=task.held_out[-1].assertions))
+        )
+    assert taught.skill is not None
+    assert (taught.skill.state, taught.reason) == ("active", "")
+    assert taught.calls == 2 * len(task.reference.nodes)
+    assert task.held_out[-1].task not in proofs
+    assert (again.status, again.route) == ("verified", "direct")
+
+
+async def test_a_reference_that_fails_now_teaches_nothing_and_says_why(open_desk):
+    asked = Exploration(
+        "units", ExplorationOptions(budget_calls=200, tasks=1, calls_per_second=10_000), learn=False
+    )
+    async with open_desk() as desk:
+        [task] = (await desk.bank.explore(asked)).tasks
+        gone = task.model_copy(update={"inputs": dict.fromkeys(task.inputs)})
+        taught = await desk.bank.teach(gone)
+        assert (await desk.bank.list_skills()).skills == ()
+    assert taught.skill is None
+    assert taught.reason.startswith("its reference fails now: ")
 
 
 async def test_a_sick_server_is_reported_and_the_rest_goes_on(open_desk):
