@@ -191,7 +191,8 @@ async def _driven(
     )
     used = Bank(replace(drives.bank.context, models=with_backend(backend)))
     inputs = drives.inputs if task.takes_inputs else {}
-    request = SolveRequest(inputs=inputs, checks=task.checks, budget=_BUDGET, drive=drive)
+    # From scratch: what one drive teaches is not to be told to the next, which is compared with it.
+    request = SolveRequest(inputs=inputs, checks=task.checks, budget=_BUDGET, drive=drive, route="dynamic")
     started = time.perf_counter()
     report = await used.solve(task.text, request)
     driven = report.drive
