@@ -37,7 +37,7 @@ from server.driving.offered import Offered
 from server.driving.options import DriveOptions
 from server.driving.steps import FINISH, RECALL, RULES, Step, read_step, step_schema
 from server.driving.tidying import read_selection, tidy_request
-from server.driving.values import as_references, located, preview, reads, recalled, resolved
+from server.driving.values import as_references, located, parts_of_wholes, preview, reads, recalled, resolved
 from server.planning.conversation import MeteredBackend, TokensSpent
 from skills_store.workflow.model import Node
 from skills_store.workflow.references import ExpressionError, Unresolved
@@ -252,7 +252,10 @@ class _Driver:
             return self._wrong(str(error))
         taken = await self.task.call(node.model_copy(update={"arguments": literal}))
         if taken.problem is not None:
-            return self._wrong(taken.problem)
+            parts = ", ".join(parts_of_wholes(arguments, self.drive.outputs))
+            return self._wrong(
+                f"{taken.problem}\nParts of what you passed on: {parts}" if parts else taken.problem
+            )
         self.drive.nodes.append(node)
         self.drive.outputs[name] = taken.output
         shown = self._shown(taken.output)

@@ -291,3 +291,12 @@ async def test_a_plan_that_rules_offer_is_one_that_the_schema_takes(open_desk):
     assert is_valid(asked[0].schema, json.loads(WELL[0]) | {"plan": "then $r1"})
     assert is_valid(asked[0].schema, json.loads(WELL[0]))
     assert any("then $r1" in message.text for message in asked[1].messages)
+
+
+async def test_where_a_whole_answer_does_not_fit_its_parts_are_told(open_desk):
+    async with open_desk() as desk:
+        report = await driven(desk, WELL[0], step("add", a="$r1", b=8), *WELL[1:])
+    assert report.status == "verified"
+    told = report.drive.snapshots[2].messages[-1].text
+    assert "argument 'a'" in told
+    assert told.endswith("Parts of what you passed on: $r1#/result")
