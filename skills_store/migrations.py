@@ -278,6 +278,11 @@ def _add_experiences(database: Database) -> None:
     )
 
 
+def _add_words(database: Database) -> None:
+    """Words that a model put beside a version's body when it became active; its document stays as it is."""
+    database.table("states").add_column("words", str)
+
+
 def _add_drives(database: Database) -> None:
     """What driven models were shown and said, packed, each principal's its own."""
     database.create_table(
@@ -298,6 +303,7 @@ _STEPS: tuple[Callable[[Database], None], ...] = (
     _add_curation,
     _create_jobs,
     _add_experiences,
+    _add_words,
     _add_drives,
 )
 

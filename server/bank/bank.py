@@ -71,7 +71,8 @@ if TYPE_CHECKING:
     from server.bank.upstreams.exploration import Exploration
     from server.experience_report import DroppedReport, ExperienceReport, UnitReport
     from server.exploration.profile import Profile
-    from server.exploration.report import ExplorationPlan, ExplorationReport
+    from server.exploration.report import ExplorationPlan, ExplorationReport, Taught
+    from server.exploration.tasks import ExploredTask
     from server.training.export import Exported
 
 __all__ = ["Bank"]
@@ -239,6 +240,12 @@ class Bank:
 
         return await explore_server(exploration, self.context.serving(None, progress))
 
+    async def teach(self, task: ExploredTask, reserved: int = 0) -> Taught:
+        """Learn an explored task from runs of its reference; the last `reserved` instances stay unseen."""
+        from server.bank.upstreams.exploring import teach_explored
+
+        return await teach_explored(task, self.context, reserved)
+
     async def list_experience(self) -> ExperienceReport:
         """Return what was learned from earlier runs, the most used first."""
         from server.bank.review.experience import list_experience
@@ -358,7 +365,7 @@ class Bank:
         """Make a proposed skill active at a person's word, and put it in use."""
         from server.bank.review.deciding import approve_skill
 
-        return approve_skill(name, version, self.context)
+        return await approve_skill(name, version, self.context)
 
     async def reject(self, name: str, reason: str, version: int | None = None) -> SkillReport:
         """Turn a proposed skill down for a reason; its workflow is not proposed again."""

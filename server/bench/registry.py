@@ -24,8 +24,8 @@ COMPILE_PARTS = ("accuracy", "tau", "selection", "gate")
 """Parts of the compile benchmark; selection and gate stand on the skills of accuracy."""
 DRIVE_PARTS = ("context", "environments", "references", "export")
 """Parts of the drive benchmark."""
-STREAM_PARTS = ("suppression", "streams")
-"""Parts of the stream benchmark."""
+STREAM_PARTS = ("suppression", "streams", "foreign")
+"""Parts of the stream benchmark; foreign fetches packages, so that --quick has it only where it is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,8 @@ _ALL = (
         "explore",
         "server.bench.explore_bench",
         "explores real servers, three of which were set aside while it was built and are fetched likewise,"
-        " and solves held-out tasks before and after",
+        " and solves held-out tasks before and after; with --model a small part is planned by it too",
+        frozenset({"keep", "model"}),
     ),
     Benchmark(
         "drive",
@@ -112,7 +113,8 @@ _ALL = (
         "server.bench.stream_bench",
         "shows what curation does to skills that harm or make no difference, on simulated streams, and what a"
         " bank is worth over streams of recurring tasks on the demo's servers: without a model, with a"
-        " simulated one that says so, and with --model",
+        " simulated one that says so, and with --model; then over BFCL, τ²-bench and TextWorld, fetched"
+        " likewise",
         frozenset({"parts", "model", "keep"}),
         STREAM_PARTS,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,6 +67,8 @@ class Measured:
 
     report: BaseModel
     table: str
+    written: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Tables by the mark they are written at, where there are several; empty: the one, at its own mark."""
 
 
 def show_progress(progress: Progress) -> None:

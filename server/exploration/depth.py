@@ -138,8 +138,24 @@ class DepthSearch:
         if template is None:
             return None
         origin = Origin(link.source.number, link.pointer)
-        arguments = {**template.probe.arguments, link.argument: link.value}
+        arguments = {**self._varied(link, template), link.argument: link.value}
         return Probe(link.tool, arguments, "chained", link.argument, {link.argument: origin})
+
+    def _varied(self, link: Link, template: Observation) -> dict[str, JsonValue]:
+        """Return arguments that worked, numbers that the source had too replaced by others that may work."""
+        given = dict(template.probe.arguments)
+        used = list(link.source.probe.arguments.values())
+        for name, value in template.probe.arguments.items():
+            if name == link.argument or value not in used or not _is_plain_number(value):
+                continue
+            others = self.known.candidates(link.tool, name)
+            given[name] = next((o for o in others if _is_plain_number(o) and o not in used), value)
+            used.append(given[name])
+        return given
+
+
+def _is_plain_number(value: JsonValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def links_from(source: Observation, tools: tuple[Tool, ...]) -> Iterator[Link]:

@@ -64,6 +64,19 @@ async def test_saving_takes_the_calls_of_this_connection_where_nothing_is_named(
     assert bank.saved[0].recording == bank.said_recordings[0]
 
 
+async def test_saving_takes_the_conversation_that_the_request_itself_belongs_to(in_process, bank):
+    """What a client without a connection of its own says in `_meta`; a name of its own wins."""
+    theirs = {"io.skillbank/recording": "theirs"}
+    async with in_process() as client:
+        await client.call_tool("call_tool", CALL, meta=theirs)
+        await client.call_tool("call_tool", CALL)
+    async with in_process() as client:
+        await client.call_tool("save_skill", {"name": "far"}, meta=theirs)
+        await client.call_tool("save_skill", {"name": "far", "trace": "mine"}, meta=theirs)
+    assert bank.said_recordings[0] == "theirs"
+    assert [request.recording for request in bank.saved] == ["theirs", "mine"]
+
+
 async def test_an_impossible_name_is_refused_before_the_bank_is_asked(in_process, bank):
     async with in_process() as client:
         answer = await client.call_tool("save_skill", {"name": "No Name"})

@@ -119,3 +119,30 @@ def test_two_steps_with_one_tool_have_ids_of_their_own():
 @pytest.mark.parametrize("task", ["", "zzz qqq"])
 def test_where_no_tool_fits_there_is_no_plan(task):
     assert plans(task) == []
+
+
+TOTAL = tool("total", "Sum a list of numbers.", {"sum": NUMBER}, numbers={"type": "array", "items": NUMBER})
+
+
+@pytest.mark.parametrize("task", ["the digests of 'a', 'b' and 'c'", "Compute the sha256 of 'a', 'b' & 'c'"])
+def test_what_a_task_says_of_several_things_is_planned_for_each(task):
+    plan = plans(task, "digests")[0]
+    assert [node.arguments for node in plan.nodes] == [{"text": "a"}, {"text": "b"}, {"text": "c"}]
+    assert plan.outputs == {"digests": [f"$nodes.{node.id}.output#/digest" for node in plan.nodes]}
+    assert not check_workflow(plan, SNAPSHOT)
+
+
+def test_a_tool_that_takes_a_list_gets_the_whole_of_it():
+    snapshot = Snapshot.of(TOTAL, ADD, HASH)
+    plan = plans("Sum 3, 5 and 8", "sum", snapshot=snapshot)[0]
+    assert (called(plan), plan.nodes[0].arguments) == (["total"], {"numbers": [3, 5, 8]})
+    assert not check_workflow(plan, snapshot)
+
+
+def test_two_operands_are_no_list_to_go_through():
+    assert plans("Add 3 and 5", "sum")[0].nodes[0].arguments == {"a": 3, "b": 5}
+
+
+def test_a_text_of_a_list_that_looks_like_a_reference_stands_for_itself():
+    plan = plans("the digests of '$inputs.x' and 'b'", "digests")[0]
+    assert [node.arguments for node in plan.nodes] == [{"text": "$$inputs.x"}, {"text": "b"}]
