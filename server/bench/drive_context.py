@@ -35,7 +35,15 @@ from server.requests import Budget, SolveRequest
 from server.settings import Settings, read_settings
 from server.verification import Checks
 
-__all__ = ["Contexts", "OpenBank", "measure_contexts", "measure_model", "open_drives", "scripted_policy"]
+__all__ = [
+    "Contexts",
+    "Drives",
+    "OpenBank",
+    "measure_contexts",
+    "measure_model",
+    "open_drives",
+    "scripted_policy",
+]
 
 _SERVERS = ("git", "hashlib")
 _AUTHOR = "Alan"
@@ -206,6 +214,7 @@ async def _driven(
         steps=task.steps,
         taken=driven.steps if driven else 0,
         right=finished and report.status == "verified",
+        verified=report.status == "verified",
         ended=driven.ended if driven else "no model",
         tokens=driven.tokens if driven else 0,
         largest_prompt=max(prompts, default=0),
