@@ -17,14 +17,15 @@ from catalog.schema import json_type
 from catalog.search import Hit
 from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema, Tool
+from server.planning.each import read_of_each
 from server.planning.likeness import GENERIC_KEYS
 from server.planning.literals import SpokenList, clauses, spoken_lists, wording
-from server.planning.slots import Slot
+from server.planning.slots import Slot, fits
 from server.planning.sources import argument_sources
 from server.planning.view import View, World, argument_schema
 from skills_store.workflow.graph import data_dependencies
 from skills_store.workflow.model import Node, Workflow
-from skills_store.workflow.references import Reference, escape_literal
+from skills_store.workflow.references import Reference, escape_literal, parse_reference
 
 __all__ = ["inputs_schema", "last_nodes", "likely_output", "plan_deterministically"]
 
@@ -80,10 +81,15 @@ def _distance(world: World, hit: Hit) -> float:
 
 
 def _drafts(world: World, steps: Sequence[_Step], wanted: Sequence[str]) -> Iterator[_Draft]:
-    """Yield the calls of a chain, and the call of a single step for each item of a list it says."""
+    """Yield the calls of a chain, and the call of a single step for each item of a list that is given."""
     yield _draft(world, steps, wanted)
-    for listed in spoken_lists(steps[0].said) if len(steps) == 1 else ():
+    if len(steps) > 1:
+        return
+    for listed in spoken_lists(steps[0].said):
         if len(listed.items) <= _MOST_ITEMS and (draft := _spread(world, steps[0], listed, wanted)):
+            yield draft
+    for name, value in world.inputs.items():
+        if isinstance(value, list) and value and (draft := _mapped(world, steps[0], name, wanted)):
             yield draft
 
 
@@ -110,6 +116,37 @@ def _spread(world: World, step: _Step, listed: SpokenList, wanted: Sequence[str]
         read = str(likely_output(view, name)).removeprefix(f"$nodes.{workflow.nodes[-1].id}.")
         outputs[name] = [f"$nodes.{node.id}.{read}" for node in workflow.nodes]
     return _Draft(workflow.model_copy(update={"outputs": outputs}), cost)
+
+
+def _mapped(world: World, step: _Step, name: str, wanted: Sequence[str]) -> _Draft | None:
+    """Return the call that runs over the items of a list input, planned as if one item were given.
+
+    None where the tool takes no item of it, or takes it in two places.
+    """
+    items, workflow = (
+        world.inputs[name],
+        Workflow(name="plan", inputs=inputs_schema(world), nodes=(), outputs={}),
+    )
+    one = items[0] if isinstance(items, list) else items
+    part = replace(world, inputs={**world.inputs, name: one}, task=step.said)
+    node, added = _filled(View(part, workflow), _fresh_id(workflow, step.tool), step.tool)
+    whole = str(Reference("inputs", name))
+    places = [argument for argument, value in node.arguments.items() if value == whole]
+    if len(places) != 1 or not _each_fits(items, argument_schema(step.tool, places[0])):
+        return None
+    view = View(part, workflow.model_copy(update={"nodes": (node,)}))
+    cost = 0.35 + step.cost + added + 0.5 * len(view.unused_inputs) + 0.5 * _unsaid(world, view.workflow)
+    outputs: dict[str, JsonValue] = {}
+    for output in wanted or ("result",):
+        read = parse_reference(str(likely_output(view, output)))
+        outputs[output] = read_of_each(node.id, read.pointer)
+    over = {**node.arguments, places[0]: "$item"}
+    mapped = node.model_copy(update={"for_each": whole, "arguments": over})
+    return _Draft(workflow.model_copy(update={"nodes": (mapped,), "outputs": outputs}), cost)
+
+
+def _each_fits(items: JsonValue, schema: JsonSchema) -> bool:
+    return isinstance(items, list) and all(fits(item, schema) for item in items)
 
 
 def _differ_in(workflow: Workflow, listed: SpokenList) -> bool:

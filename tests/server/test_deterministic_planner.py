@@ -146,3 +146,23 @@ def test_two_operands_are_no_list_to_go_through():
 def test_a_text_of_a_list_that_looks_like_a_reference_stands_for_itself():
     plan = plans("the digests of '$inputs.x' and 'b'", "digests")[0]
     assert [node.arguments for node in plan.nodes] == [{"text": "$$inputs.x"}, {"text": "b"}]
+
+
+def test_a_tool_that_takes_one_runs_over_each_item_of_a_list_input():
+    plan = plans("Compute the sha256 digests of the texts", "digests", inputs={"texts": ["a", "b"]})[0]
+    (node,) = plan.nodes
+    assert (node.for_each, node.arguments) == ("$inputs.texts", {"text": "$item"})
+    read = {"context": f"$nodes.{node.id}.output", "selector": '[*]."digest"', "type": "jmespath"}
+    assert plan.outputs == {"digests": read}
+    assert not check_workflow(plan, SNAPSHOT)
+
+
+def test_a_list_input_of_other_things_is_not_gone_through():
+    made = plans("Compute the sha256 digests of the texts", "digests", inputs={"texts": ["a", {"b": 1}]})
+    assert all(node.for_each is None for plan in made for node in plan.nodes)
+
+
+def test_a_list_input_goes_whole_to_a_tool_that_takes_lists():
+    snapshot = Snapshot.of(TOTAL, HASH)
+    plan = plans("Sum the numbers", "sum", inputs={"numbers": [3, 5, 8]}, snapshot=snapshot)[0]
+    assert (plan.nodes[0].for_each, plan.nodes[0].arguments) == (None, {"numbers": "$inputs.numbers"})

@@ -73,6 +73,15 @@ async def test_a_list_that_a_task_says_is_one_input_and_the_next_task_may_say_mo
     assert len(more.outputs["digests"]) == 4
 
 
+async def test_a_list_that_is_given_by_name_is_gone_through(open_desk):
+    checks = Checks(("length(output.digests[0]) == `64`",))
+    asked = SolveRequest(checks=checks, inputs={"texts": ["a", "b"]})
+    async with open_desk() as desk:
+        report = await desk.bank.solve("Compute the sha256 digests of the texts", asked)
+    assert report.status == "verified", report.faults
+    assert report.outputs == {"digests": [hashlib.sha256(text).hexdigest() for text in (b"a", b"b")]}
+
+
 @pytest.mark.parametrize("route", ["dynamic", "seeded"])
 async def test_another_route_that_was_asked_for_plans(open_desk, route):
     async with open_desk() as desk:
