@@ -92,7 +92,7 @@ def evolve(
 
     Each round makes new tasks, picks those that are solved about half the time, attempts them, learns
     from what came right, teaches what did not, and examines with values that were never practised.
-    What may be called is what `explore` may call; nothing that writes is approved meanwhile.
+    What may be called is what explore may call; nothing that writes is approved meanwhile.
 
     \b
     Examples:

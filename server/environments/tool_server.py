@@ -10,7 +10,6 @@ What was called since is beside the file, a JSON object a line (`calls_of`): on 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import asynccontextmanager
@@ -237,11 +236,12 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] not in SERVED:
         sys.stderr.write(f"which world? there are {', '.join(SERVED)}\n")
         return _MISUSE
-    if not (task_file := os.environ.get(TASK_VARIABLE)):
+    settings = read_settings()
+    if not (task_file := settings.environment.get(TASK_VARIABLE)):
         sys.stderr.write(f"{TASK_VARIABLE} has to name the file that says the task\n")
         return _MISUSE
     try:
-        definition = built_in(arguments[0], read_settings(), ignore_progress)
+        definition = built_in(arguments[0], settings, ignore_progress)
     except (BadRequest, BenchError) as error:
         sys.stderr.write(f"{error}\n")
         return _MISUSE

@@ -1,4 +1,4 @@
-"""What evolving answers, as data: the stable keys of `skillbank evolve --json`."""
+"""What evolving answers, as data: the stable keys of what the command prints as JSON."""
 
 from __future__ import annotations
 
