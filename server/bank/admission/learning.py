@@ -12,6 +12,7 @@ from server.bank.admission.families import family_of, find_family, widened_skill
 from server.bank.admission.judging import TRACES_READ, Judged, Lesson, judge_candidate, mode_of
 from server.bank.admission.proving import prove, replayer
 from server.bank.admission.readings import choose_reading, dispute_of, is_undecided, still_frozen
+from server.bank.admission.twins import Twin
 from server.bank.admission.wording import Reworded, word_skill, words_when_active
 from server.bank.context import Context
 from server.bank.errors import NotSaved
@@ -262,12 +263,13 @@ async def _admitted(lesson: Lesson, name: str | None = None, *, if_new: bool = F
     return await _keep(judged, parent, lesson, if_new=if_new)
 
 
-async def _proves(twin: Skill, lesson: Lesson) -> Learned:
+async def _proves(twin: Twin, lesson: Lesson) -> Learned:
     """Count a run that another workflow gave as a proof of the skill that does the same."""
-    if twin.state != "proposed":
-        return Learned(twin, f"{twin.name} does the same already and is {twin.state}", twin.verdict)
-    proved = await _proved_again(twin, lesson)
-    return replace(proved, reason=f"{twin.name} does the same and is proved by it: {proved.reason}")
+    known = twin.skill
+    if known.state != "proposed":
+        return Learned(known, f"{known.name} does the same already and is {known.state}", known.verdict)
+    proved = await _proved_again(known, lesson.called_as(twin))
+    return replace(proved, reason=f"{known.name} does the same and is proved by it: {proved.reason}")
 
 
 async def _keep(judged: Judged, parent: Skill | None, lesson: Lesson, *, if_new: bool = False) -> Learned:
@@ -351,6 +353,8 @@ async def _held(known: Skill, lesson: Lesson, verdict: AdmissionVerdict) -> Lear
         return None
     differ = differing_inputs(first, again.inputs)
     if not differ or differ & names or first.keys() != again.inputs.keys():
+        return None
+    if len(known.workflow.nodes) != len(lesson.skill.workflow.nodes):
         return None
     ids = {theirs.id: mine.id for mine, theirs in zip(known.workflow, lesson.skill.workflow, strict=True)}
     candidate = hold_inputs(known, names, lesson.snapshot, as_second_run(again, again.inputs, ids))
