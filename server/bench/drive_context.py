@@ -35,7 +35,15 @@ from server.requests import Budget, SolveRequest
 from server.settings import Settings, read_settings
 from server.verification import Checks
 
-__all__ = ["Contexts", "OpenBank", "measure_contexts", "measure_model", "open_drives", "scripted_policy"]
+__all__ = [
+    "Contexts",
+    "Drives",
+    "OpenBank",
+    "measure_contexts",
+    "measure_model",
+    "open_drives",
+    "scripted_policy",
+]
 
 _SERVERS = ("git", "hashlib")
 _AUTHOR = "Alan"
@@ -191,7 +199,8 @@ async def _driven(
     )
     used = Bank(replace(drives.bank.context, models=with_backend(backend)))
     inputs = drives.inputs if task.takes_inputs else {}
-    request = SolveRequest(inputs=inputs, checks=task.checks, budget=_BUDGET, drive=drive)
+    # From scratch: what one drive teaches is not to be told to the next, which is compared with it.
+    request = SolveRequest(inputs=inputs, checks=task.checks, budget=_BUDGET, drive=drive, route="dynamic")
     started = time.perf_counter()
     report = await used.solve(task.text, request)
     driven = report.drive
@@ -205,6 +214,7 @@ async def _driven(
         steps=task.steps,
         taken=driven.steps if driven else 0,
         right=finished and report.status == "verified",
+        verified=report.status == "verified",
         ended=driven.ended if driven else "no model",
         tokens=driven.tokens if driven else 0,
         largest_prompt=max(prompts, default=0),

@@ -37,6 +37,9 @@ class ContextRow(_Report):
     """That the task needs, its end included."""
     taken: int
     right: bool
+    """It finished by itself, and what it did holds."""
+    verified: bool
+    """What it did holds in the end, where need be by what a repair made of it."""
     ended: str
     tokens: int
     """Prompts and answers of the whole drive."""
@@ -146,9 +149,9 @@ def render_drive_report(report: DriveBenchReport) -> str:
 def _contexts(every: Sequence[ContextRow]) -> list[str]:
     keys = dict.fromkeys((row.driver, row.template, row.window) for row in every)
     lines = [
-        "| driver | template | window | tasks | right | steps needed | steps taken | tokens per task |"
-        " largest prompt | ended by |",
-        "|---|---|---:|---:|---:|---|---:|---:|---:|---|",
+        "| driver | template | window | tasks | right | verified in the end | steps needed | steps taken |"
+        " tokens per task | largest prompt | ended by |",
+        "|---|---|---:|---:|---:|---:|---|---:|---:|---:|---|",
     ]
     for driver, template, window in keys:
         rows = [r for r in every if (r.driver, r.template, r.window) == (driver, template, window)]
@@ -159,12 +162,12 @@ def _contexts(every: Sequence[ContextRow]) -> list[str]:
 def _line(driver: str, template: str, window: int, rows: Sequence[ContextRow]) -> str:
     ended = ", ".join(f"{row.ended} at {row.taken} of {row.steps}" for row in rows if not row.right)
     needed = ", ".join(str(row.steps) for row in rows)
-    right, count = sum(row.right for row in rows), len(rows)
+    right, count, verified = sum(row.right for row in rows), len(rows), sum(row.verified for row in rows)
     taken, tokens = sum(row.taken for row in rows), sum(row.tokens for row in rows) // count
     largest = max(row.largest_prompt for row in rows)
     return (
-        f"| {driver} | {template} | {window} | {count} | **{right}** | {needed} | {taken} | {tokens} |"
-        f" {largest} | {ended or 'finished'} |"
+        f"| {driver} | {template} | {window} | {count} | **{right}** | {verified} | {needed} | {taken} |"
+        f" {tokens} | {largest} | {ended or 'finished'} |"
     )
 
 

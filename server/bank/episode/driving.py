@@ -75,7 +75,7 @@ async def drive_task(task: str, request: SolveRequest, context: Context) -> Repa
     model = MeteredBackend(backend, request.budget.tokens)
     options = replace(options, policy=replace(options.policy, budget_tokens=_prompt_tokens(backend, options)))
     offered = await _offered(world, model, options, context)
-    lessons = await open_lessons(task, context)
+    lessons = await open_lessons(task, context, recalls=request.route != "dynamic")
     episode = context.episode(snapshot, effects)
     seconds = (request.budget.seconds - (anyio.current_time() - started)) * (1 - _REPAIR_SHARE)
     async with episode.candidate(Activity.FIRST_RUN) as caller:

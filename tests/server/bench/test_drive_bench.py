@@ -90,9 +90,9 @@ async def test_a_model_is_driven_through_short_tasks_and_finished_rows_are_kept(
         async with open_drives(open_bank) as drives:
             kept = Kept(tmp_path / "kept.jsonl")
             rows = await measure_model(drives, model, contexts, kept, ignore_progress)
-        assert [(row.task, row.window, row.taken, row.right) for row in rows] == [
-            ("one_hash", 4_096, 2, True),
-            ("hash_of_hash", 4_096, 3, True),
+        assert [(row.task, row.window, row.taken, row.right, row.verified) for row in rows] == [
+            ("one_hash", 4_096, 2, True, True),
+            ("hash_of_hash", 4_096, 3, True, True),
         ]
     assert len((tmp_path / "kept.jsonl").read_text().splitlines()) == 2
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from catalog.schema import is_valid
 from server.backends.backend import Request
 from server.backends.errors import BackendUnavailable
 from server.backends.roles import with_backend
@@ -257,3 +258,45 @@ async def test_drives_teach_and_every_other_one_is_told_what_they_taught(open_de
     spans = [[span for one in report.drive.snapshots[0].messages for span in one.spans] for report in reports]
     assert [len(found) for found in spans] == [0, 1, 0]
     assert spans[1][0].unit == unit.id
+
+
+async def test_what_came_to_the_same_is_not_offered_to_the_next_answer_which_is_told_how_to_finish(open_desk):
+    asked: list[Request] = []
+
+    def say(request: Request) -> str:
+        asked.append(request)
+        return [*[step("multiply", a=6, b=7)] * 2, *WELL[1:]][len(asked) - 1]
+
+    async with open_desk() as desk:
+        report = await driven(desk, backend=ScriptedBackend(say))
+    assert report.status == "verified"
+    offered = [request.schema["properties"]["tool"]["enum"] for request in asked if request.schema]
+    assert ["multiply" in names for names in offered] == [True, True, False, True]
+    assert all({"add", "finish", "recall"} <= set(names) for names in offered)
+    told = asked[2].messages[-1].text
+    assert '{"tool": "finish", "arguments": {"total": "$r1#/result"}}' in told
+
+
+async def test_a_plan_that_rules_offer_is_one_that_the_schema_takes(open_desk):
+    asked: list[Request] = []
+
+    def say(request: Request) -> str:
+        asked.append(request)
+        return json.dumps({**json.loads(WELL[len(asked) - 1]), "plan": "then $r1"})
+
+    async with open_desk() as desk:
+        await driven(desk, backend=ScriptedBackend(say))
+    assert asked[0].schema is not None
+    assert '"plan"' in asked[0].messages[0].text
+    assert is_valid(asked[0].schema, json.loads(WELL[0]) | {"plan": "then $r1"})
+    assert is_valid(asked[0].schema, json.loads(WELL[0]))
+    assert any("then $r1" in message.text for message in asked[1].messages)
+
+
+async def test_where_a_whole_answer_does_not_fit_its_parts_are_told(open_desk):
+    async with open_desk() as desk:
+        report = await driven(desk, WELL[0], step("add", a="$r1", b=8), *WELL[1:])
+    assert report.status == "verified"
+    told = report.drive.snapshots[2].messages[-1].text
+    assert "argument 'a'" in told
+    assert told.endswith("Parts of what you passed on: $r1#/result")
