@@ -1,13 +1,7 @@
 """The gates between a verified run and a trusted skill: from evidence to a verdict, purely.
 
 Every gate looks at every candidate, so that a verdict lists all that is wrong and not the first
-thing. Gathering evidence belongs to `server.compilation`, moving states to `lifecycle`.
-
-Paper: FlowEvo (gate): fresh replay, perturbation replay, safety scan, trivial-solution check;
-    what fails one is kept as shadow with its reasons.
-Differs: duplicates and the interface are gates too; nothing passes vacuously; a candidate that
-    is merely short of evidence waits as `proposed`, one that is useful but not trusted to run is
-    `context_only`; `shadow` is left for what is shown to be wrong.
+thing. Gathering evidence belongs to `server.curation`, moving states to `lifecycle`.
 """
 
 from skills_store.admission.inputs import INPUTS_REACH

@@ -1,4 +1,11 @@
-"""From what all gates found to the state a candidate has earned: the worst finding decides."""
+"""From what all gates found to the state a candidate has earned: the worst finding decides.
+
+Paper: FlowEvo (gate): fresh replay, perturbation replay, safety scan, trivial-solution check;
+    what fails one is kept as shadow with its reasons.
+Differs: duplicates and the interface are gates too; nothing passes vacuously; a candidate that
+    is merely short of evidence waits as `proposed`, one that is useful but not trusted to run is
+    `context_only`; `shadow` is left for what is shown to be wrong.
+"""
 
 from __future__ import annotations
 
