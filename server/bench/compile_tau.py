@@ -27,6 +27,7 @@ from server.bench.errors import BenchError
 from server.bench.fetched import cache_folder, fetched_entries
 from server.bench.kept import Kept
 from server.bench.tau_database import database_digest
+from server.bench.tau_saved import of_session
 from server.bench.tau_second import TauCause, base_of, cause_of, inputs_of
 from server.progress import Progress, ProgressListener
 from server.requests import SaveRequest
@@ -213,8 +214,9 @@ async def _case(world: _World, one: _Ran, second: _Ran | None, all_ran: Sequence
     name = _name(world, one.run)
     base = {"domain": world.domain, "task": one.run.id, "calls": len(one.calls)}
     held_out = second.run.id if second else None
+    request = SaveRequest(name=name, recording=name, task=one.run.task)
     try:
-        saved = await world.bank.save(SaveRequest(name=name, recording=name, task=one.run.task))
+        saved = await world.bank.save(request)
         problem = saved.reason
         skill = saved.skill and await world.bank.describe_skill(saved.skill.name, saved.skill.version)
     except BankError as error:
@@ -225,12 +227,13 @@ async def _case(world: _World, one: _Ran, second: _Ran | None, all_ran: Sequence
             | {"reproduced": None, "right": None}
         )
     alike = [ran for ran in all_ran if ran.shape == one.shape]
-    made_of = alike[base_of(skill, [ran.calls for ran in alike])]
-    reproduced, _ = await _leaves(world, skill, made_of, one)
+    own = await of_session(skill, request, one.calls, world.bank)
+    skill, made_of = own or skill, one if own else alike[base_of(skill, [ran.calls for ran in alike])]
+    reproduced, missed = await _leaves(world, skill, made_of, one)
     right, cause = await _leaves(world, skill, made_of, second) if second else (None, None)
     return TauCase.model_validate(
         {**base, "held_out": held_out, "compiled": True, "state": skill.state, "detail": problem}
-        | {"reproduced": reproduced, "right": right, "cause": cause}
+        | {"reproduced": reproduced, "missed": missed, "right": right, "cause": cause}
     )
 
 

@@ -10,10 +10,20 @@ from typing import cast
 from server.bench.errors import BenchError
 from server.bench.request import BenchRequest, Measured
 
-__all__ = ["BENCHMARKS", "COMPILE_PARTS", "STREAM_PARTS", "Benchmark", "benchmark", "refuse_untaken"]
+__all__ = [
+    "BENCHMARKS",
+    "COMPILE_PARTS",
+    "DRIVE_PARTS",
+    "STREAM_PARTS",
+    "Benchmark",
+    "benchmark",
+    "refuse_untaken",
+]
 
 COMPILE_PARTS = ("accuracy", "tau", "selection", "gate")
 """Parts of the compile benchmark; selection and gate stand on the skills of accuracy."""
+DRIVE_PARTS = ("context", "environments", "references", "export")
+"""Parts of the drive benchmark."""
 STREAM_PARTS = ("suppression", "streams", "foreign")
 """Parts of the stream benchmark; foreign fetches packages, so that --quick has it only where it is named."""
 
@@ -86,14 +96,17 @@ _ALL = (
         "explore",
         "server.bench.explore_bench",
         "explores real servers, three of which were set aside while it was built and are fetched likewise,"
-        " and solves held-out tasks before and after",
+        " and solves held-out tasks before and after; with --model a small part is planned by it too",
+        frozenset({"keep", "model"}),
     ),
     Benchmark(
         "drive",
         "server.bench.drive_bench",
         "drives long tasks step by step under each context template, by a scripted policy, and by a model"
-        " where --model names one",
-        frozenset({"model"}),
+        " where --model names one; measures the environment service; plays every reference solution of its"
+        " environments, whose packages are fetched likewise; and has --python read an export",
+        frozenset({"model", "keep", "parts", "python"}),
+        DRIVE_PARTS,
     ),
     Benchmark(
         "stream",
@@ -132,7 +145,7 @@ def refuse_untaken(one: Benchmark, request: BenchRequest) -> None:
     Raises:
         BenchError: there is one.
     """
-    optional = ("tasks", "model", "tape", "parts", "keep", "mcp_bench")
+    optional = ("tasks", "model", "tape", "parts", "keep", "mcp_bench", "python")
     for option in optional:
         if getattr(request, option) and option not in one.takes:
             takers = [other.name for other in _ALL if option in other.takes]

@@ -42,6 +42,8 @@ class BenchRequest:
     """File that finished pieces are read from and added to, None: nothing is kept."""
     mcp_bench: Path | None = None
     """A checkout of MCP-Bench's repository, None: its tasks are left out."""
+    python: Path | None = None
+    """The interpreter that has the trainer's packages, None: this one."""
 
     @property
     def configured(self) -> Settings:

@@ -59,7 +59,7 @@ async def measure_changed(
         before_right=_right(before),
         unseen=len(unseen.answers),
         unseen_right=_right(unseen),
-        unseen_direct=sum(answer.direct for answer in _over_tool(unseen.answers)),
+        unseen_direct=sum(f"{_SERVER}/{_TOOL}" in answer.direct_tools for answer in unseen.answers),
         stale=tuple(stale),
         after=len(after.answers),
         after_right=_right(after),

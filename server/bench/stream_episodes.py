@@ -47,6 +47,8 @@ class Answer:
     tokens: int
     calls: int
     seconds: float
+    direct_tools: tuple[str, ...] = ()
+    """What that skill called, as `SERVER/TOOL`."""
 
 
 @dataclass
@@ -113,6 +115,7 @@ class _AnswerLine(BaseModel):
     tokens: int
     calls: int
     seconds: float
+    direct_tools: tuple[str, ...] = ()
 
 
 class PlayedLines(BaseModel):
@@ -208,4 +211,5 @@ async def solved(
         tokens=report.tokens,
         calls=report.calls,
         seconds=seconds,
+        direct_tools=tuple(str(step.tool) for step in first.steps) if first is not None and is_direct else (),
     )

@@ -143,7 +143,7 @@ class ChangedReport(_Report):
     """Tasks after the change and before an operator looked at the tool."""
     unseen_right: int
     unseen_direct: int
-    """Direct hits of a skill on the changed tool meanwhile; each would be a call nobody vouched for."""
+    """Direct hits of a skill that calls the changed tool meanwhile; each is a call nobody vouched for."""
     stale: tuple[str, ...]
     """Skills that were stale when the change was noticed."""
     after: int

@@ -101,8 +101,8 @@ async def measure_streams(
         planners.append(compare_conditions(_COMPACT, simulated, is_simulated=True))
     if model is not None:
         part = stream_of(size.with_model, size.seed, FAMILIES[: size.families_with_model])
-        modelled = await pieces.conditions(part, _WITH_REAL_MODEL, model)
         named = f"{model.name}, {len(part)} tasks of {size.families_with_model} families"
+        modelled = await pieces.conditions(part, _WITH_REAL_MODEL, model, named)
         planners.append(compare_conditions(named, modelled))
     return StreamsReport(
         seed=size.seed,

@@ -158,7 +158,8 @@ def _changed(found: ChangedReport) -> str:
     )
     return (
         f"- an argument renamed in mid-stream: {found.before_right} of {found.before} right before;"
-        f" {found.unseen_right} of {found.unseen} before an operator looked ({found.unseen_direct} direct);"
+        f" {found.unseen_right} of {found.unseen} before an operator looked"
+        f" ({found.unseen_direct} by a skill that calls the changed tool);"
         f" {found.after_right} of {found.after} afterwards ({found.after_direct} direct, {again});"
         f" stale: {', '.join(found.stale) or 'none'}; {'; '.join(found.recovered) or 'nothing recovered'};"
         f" wrong answers of a skill after the change: {found.wrong_direct}\n"
