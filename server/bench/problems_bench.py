@@ -59,7 +59,7 @@ __all__ = [
 
 _CODE = (
     "You write one Python function. Annotate its parameters and result with int, float, str, bool, None,"
-    ' list, dict or unions of them. Answer with one JSON object: {"source": "the whole module as text"}.'
+    " list, dict or unions of them. Answer with the whole module in one ```python block, and nothing else."
 )
 _MATH = (
     'You solve a problem. Think first, then answer with one JSON object: {"reasoning": "…", "answer": "…"}.'
