@@ -87,7 +87,7 @@ def _names(candidate: Skill, known: Skill) -> Mapping[str, str] | None:
     if mine == theirs:
         return {name: name for name in mine}
     names = _said_alike(candidate, known)
-    is_border = names.keys() == mine.keys() and set(names.values()) == theirs.keys()
+    is_border = names.keys() == mine.keys() and set(names.values()) == set(theirs)
     return names if is_border and all(mine[one] == theirs[other] for one, other in names.items()) else None
 
 
