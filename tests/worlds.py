@@ -222,6 +222,7 @@ async def scene(
     memoise: bool = True,
     options: RunOptions | None = None,
     labelled: LabelTable | None = None,
+    planned: bool = False,
 ) -> AsyncGenerator[Scene]:
     """Open servers and an episode; all of it ends within a minute."""
     with anyio.fail_after(60):
@@ -233,7 +234,7 @@ async def scene(
             if plan is not None:
                 episode.set_plan(plan)
             labels = labelled or LabelTable()
-            world = World(task, inputs or {}, snapshot, effects, ToolIndex(snapshot), labels)
+            world = World(task, inputs or {}, snapshot, effects, ToolIndex(snapshot), labels, planned=planned)
             evaluator = Evaluator(world, Checks(assertions), episode, options or RunOptions())
             yield Scene(servers, connections, episode, evaluator)
 

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from catalog.search import EVERYTHING, Scope, SearchMethod
 from server.bank.context import Context
 from server.planning.router import Direct, Trust
-from server.planning.task_reading import look
+from server.planning.task_pieces import look
 from skills_store.doubts import USES_LOOKED_AT, Doubts, doubts_of
 from skills_store.retrieval import Circumstances, SkillHit, confusable
 from skills_store.skill import Skill

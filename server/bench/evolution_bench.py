@@ -101,9 +101,9 @@ class EvolutionOptions:
     seed: int = 20261130
     part_plans: int = 16
     """Recorded plans on which the ablations and the model's conditions run."""
-    simulated_tasks: int = 16
+    simulated_tasks: int = 10
     """Tasks whose references the simulator damages, at each strength."""
-    unmodelled_tasks: int | None = 16
+    unmodelled_tasks: int | None = 10
     """Tasks that are planned without a model too, of those that a model planned; None: all of them."""
     recorded_tasks: int | None = None
     """Tasks whose recorded plans are repaired, None: all that are on the tape; also those that a model

@@ -31,6 +31,7 @@ _MODEL_SECONDS = 600.0
 are as without it."""
 _MODEL_TOKENS = 8_000
 _PROMPT_TOKENS = 1_500
+_CROSSOVER = 0.3
 _ALONE = SearchOptions(strategy="population", ladder_first=False)
 
 
@@ -62,6 +63,7 @@ CONDITIONS: tuple[Condition, ...] = (
     _without("meta_guidance"),
     _without("growth_control"),
     _without("evidence"),
+    Condition("population, with crossover", replace(_ALONE, crossover=_CROSSOVER), is_ablation=True),
     Condition(
         "ladder, then population with the model",
         SearchOptions(strategy="population", prompt_tokens=_PROMPT_TOKENS),

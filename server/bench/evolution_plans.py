@@ -71,7 +71,7 @@ class Place:
     def world(self, catalog: Snapshot | None = None) -> World:
         """Return the world of planners and searches; None: with the whole catalog."""
         known = self.catalog if catalog is None else catalog
-        return World(self.task.task, self.task.inputs, known, self.effects, ToolIndex(known))
+        return World(self.task.task, self.task.inputs, known, self.effects, ToolIndex(known), planned=True)
 
     @property
     def own(self) -> Snapshot:

@@ -155,7 +155,7 @@ def _remarks(report: EvolutionReport) -> Iterator[str]:
                 yield f"{one} against {other}: {_against(first, second)}"
                 break
     for (name, condition), row in rows.items():
-        if name == "part" and condition.startswith("population, no "):
+        if name == "part" and condition.startswith("population, "):
             yield f"{condition.removeprefix('population, ')}: {_against(row, rows[name, 'population'])}"
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from server.bench.stream_foreign_report import ForeignReport
 from server.bench.suppression import SuppressionReport
 
 __all__ = [
@@ -195,4 +196,6 @@ class StreamBenchReport(_Report):
     """Simulated. None where it was not asked for."""
     streams: StreamsReport | None = None
     """Over real servers. None where it was not asked for."""
+    foreign: ForeignReport | None = None
+    """Over worlds of others. None where it was not asked for."""
     seconds: float = 0.0

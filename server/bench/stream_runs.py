@@ -148,8 +148,7 @@ async def _frozen(stream: Sequence[StreamTask], pieces: _Pieces) -> tuple[Frozen
 
 
 def _not_measured(model: Wire | None) -> tuple[str, ...]:
-    there = ("τ²-bench, BFCL and TextWorld as families",)
-    return there if model is not None else ("a real model: give one with --model", *there)
+    return () if model is not None else ("a real model: give one with --model",)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from server.execution.consent import Consent
     from server.experience_report import DroppedReport, ExperienceReport, UnitReport
     from server.exploration.profile import Profile
-    from server.exploration.report import ExplorationPlan, ExplorationReport
+    from server.exploration.report import ExplorationPlan, ExplorationReport, Taught
+    from server.exploration.tasks import ExploredTask
     from server.requests import RepairRequest, SaveCodeRequest, SaveRequest, SolveRequest
     from server.reset_trial import ResetTrial, TrialVerdict
     from server.training.export import Exported
@@ -97,6 +98,10 @@ class BankPort(Protocol):
 
     async def explore(self, exploration: Exploration) -> ExplorationReport:
         """Explore a server within a budget; make tasks and learn skills from them."""
+        ...
+
+    async def teach(self, task: ExploredTask, reserved: int = 0) -> Taught:
+        """Learn an explored task from runs of its reference, some instances left unseen."""
         ...
 
     async def list_skills(self) -> SkillsReport:

@@ -19,6 +19,7 @@ from server.evolution.tool_faults import same_arguments
 from server.planning.leaves import leaves_of_value
 from server.planning.slots import fits, input_reference, slot_of
 from server.planning.sources import argument_sources
+from server.planning.units import listed_spelling
 from server.planning.view import View, argument_schema, references_in
 from skills_store.workflow.edits import EditParameter
 from skills_store.workflow.faults import Fault, InvalidArgument, MissingArgument, UnexpectedArgument
@@ -147,6 +148,9 @@ def _coerced(view: View, value: JsonValue, schema: JsonSchema) -> Iterator[tuple
             yield reference, 0.2, f"{value!r} says the value of {reference}"
         yield escape_literal(inner), 0.5, f"{value!r} read as {inner!r}"
     options = schema.get("enum")
+    listed = [str(option) for option in options] if isinstance(options, list) else []
+    if isinstance(value, str) and (unit := listed_spelling(value, listed)) is not None:
+        yield escape_literal(unit), 0.1, f"{unit!r} is allowed and is the unit {value!r} is"
     for option in options if isinstance(options, list) else []:
         likeness = name_similarity(str(value), str(option))
         yield escape_literal(option), 0.3 + 1.6 * (1 - likeness), f"{option!r} is allowed, {value!r} is not"

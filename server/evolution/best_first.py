@@ -94,10 +94,11 @@ class BestFirst:
 
     def _expand(self, record: Record) -> None:
         for proposal in self.propose(record):
-            self._push(self._priority(record, proposal.cost), _Child(record, proposal))
+            priority = self._priority(record, proposal.cost, anew=proposal.anew)
+            self._push(priority, _Child(record, proposal))
 
-    def _priority(self, record: Record, cost: float) -> float:
-        left = max(0.0, record.evaluation.unmet - 1.0)
+    def _priority(self, record: Record, cost: float, *, anew: bool = False) -> float:
+        left = 0.0 if anew else max(0.0, record.evaluation.unmet - 1.0)
         return record.candidate.cost + cost + self.options.distance_weight * left
 
     def _push(self, priority: float, entry: _Expansion | _Child) -> None:

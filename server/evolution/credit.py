@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from server.attribution.advantage import Trajectory, advantages
@@ -42,7 +43,7 @@ def credited(proposals: Sequence[Proposal], parent: Record, records: Sequence[Re
     bad = _bad_nodes(parent)
     if not worth and not bad:
         return list(proposals)
-    return [Proposal(p.edits, max(_CHEAPEST, p.cost - _moved(p, worth, bad))) for p in proposals]
+    return [replace(p, cost=max(_CHEAPEST, p.cost - _moved(p, worth, bad))) for p in proposals]
 
 
 def _moved(proposal: Proposal, worth: dict[str, float], bad: frozenset[str]) -> float:

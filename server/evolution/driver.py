@@ -20,6 +20,7 @@ from server.evolution.journal import Journal, NoJournal
 from server.evolution.offspring import Child, Offspring
 from server.evolution.options import SearchOptions
 from server.evolution.proposer import Offer
+from server.evolution.removals import propose_unasked_removals
 from server.evolution.rungs import Rung, proposers_of, rungs_of
 from server.evolution.strategy import Order, Strategy
 from server.evolution.tidy import tidied
@@ -170,13 +171,18 @@ class _Search:
     def _is_hopeless(self) -> bool:
         """Return whether only the world or the policy stands in the way, which no edit mends.
 
-        What the policy holds back in a node that an edit brought is that edit's fault.
+        What the policy holds back in a node that an edit brought is that edit's fault, and what a plan
+        may do without can be left out.
         """
-        faults = self.best.evaluation.faults
+        best = self.best
+        faults = best.evaluation.faults
         planned = {(node.id, node.tool) for node in self.base.nodes}
-        return bool(faults) and all(
+        is_hopeless = bool(faults) and all(
             fault.evidence == "world" or (isinstance(fault, Denied) and (fault.node, fault.tool) in planned)
             for fault in faults
+        )
+        return is_hopeless and not any(
+            propose_unasked_removals(self.evaluator.view(best.candidate, best.evaluation))
         )
 
     async def _round(self, strategy: Strategy, orders: Sequence[Order]) -> None:

@@ -22,7 +22,7 @@ from server.evolution.proposal import Proposal
 from server.execution.calls import Answer, Caller, CallRequest
 from server.execution.episode import Episode
 from server.execution.run import Run, RunOptions, execute_workflow
-from server.planning.view import View, World
+from server.planning.view import View, World, answers_of
 from server.verification import Checks, Verdict, verify
 from skills_store.skill import Signature
 from skills_store.trace import Step
@@ -243,8 +243,9 @@ class Evaluator:
     def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
         """Keep what tools were seen to answer. Told in the order of the search, whoever ended first."""
         for node in candidate.workflow.nodes:
-            if node.tool and node.for_each is None and node.id in evaluation.outputs:
-                self.seen_tools[node.tool] = evaluation.outputs[node.id]
+            if node.tool and node.id in evaluation.outputs:
+                for answer in answers_of(node, evaluation.outputs[node.id]):
+                    self.seen_tools[node.tool] = answer
 
     def _without_run(self, workflow: Workflow, static: list[Fault]) -> Evaluation:
         unmet = len(workflow.nodes) + len(workflow.outputs) + 1 + 0.5 * len(static)

@@ -8,17 +8,19 @@ plus edits still, declared outputs stay, and no check is lost with the node it s
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from server.backends.errors import BackendError
 from server.evolution.evaluate import Evaluator
 from server.evolution.plan_edits import edits_towards
 from server.evolution.proposal import Proposal
 from server.evolution.proposer import Asked, Offer
+from server.evolution.removals import may_leave_out
 from server.planning.conversation import MeteredBackend
 from server.planning.deterministic import plan_deterministically
 from server.planning.model_planner import ModelPlanner
 from server.planning.view import View
-from skills_store.workflow.model import Node, Workflow
+from skills_store.workflow.model import Workflow
 
 __all__ = ["ModelReplanner", "Replanner"]
 
@@ -69,9 +71,7 @@ class ModelReplanner:
 
 
 def _offer(view: View, plans: list[Workflow]) -> Offer:
-    def may_remove(node: Node) -> bool:
-        return node.tool is None or view.world.may_repeat(node.tool)
-
+    may_remove = partial(may_leave_out, view)
     found = [edits for plan in plans if (edits := edits_towards(view.workflow, plan, may_remove))]
     none = ("no plan gives the declared outputs",)
     return Offer([Proposal(edits, _COST) for edits in found], problems=() if found else none)

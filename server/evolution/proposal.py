@@ -18,6 +18,8 @@ class Proposal:
 
     edits: tuple[Edit, ...]
     cost: float
+    anew: bool = False
+    """Whether it is another plan of the whole: what the parent leaves undone says nothing of it."""
 
 
 def propose_one(edit: Edit, cost: float) -> Proposal:

@@ -7,6 +7,7 @@ topological order is worked on, since its outputs decide the rest.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from server.evolution.argument_faults import propose_argument_edits
@@ -14,7 +15,7 @@ from server.evolution.clause_edits import propose_by_clauses
 from server.evolution.order_faults import propose_order
 from server.evolution.proposal import Proposal, cheapest
 from server.evolution.reference_faults import propose_output_edits, propose_reference_edits
-from server.evolution.removals import propose_bypass, propose_removal
+from server.evolution.removals import propose_bypass, propose_removal, propose_unasked_removals
 from server.evolution.run_faults import propose_after_failure
 from server.evolution.silent_faults import propose_against_silence
 from server.evolution.tool_faults import propose_swaps
@@ -49,11 +50,15 @@ _GUESS_COST = 0.8
 
 
 def propose(view: View, *, limit: int = 160) -> list[Proposal]:
-    """Return edits for the first faulty node, or guesses when only the check failed, and another plan."""
+    """Return edits for the first faulty node, or guesses when only the check failed, and another plan.
+
+    What was refused is no fault to mend, except that a plan may do without a change nobody asked for.
+    """
     faults = [fault for fault in view.visible_faults if fault.evidence == "workflow"]
+    unasked = list(propose_unasked_removals(view))
     if not faults:
-        return []
-    return cheapest([*_answering(view, faults, limit), *propose_by_clauses(view)], limit)
+        return unasked if any(isinstance(fault, Denied) for fault in view.visible_faults) else []
+    return cheapest([*unasked, *_answering(view, faults, limit), *propose_by_clauses(view)], limit)
 
 
 def _answering(view: View, faults: Sequence[Fault], limit: int) -> list[Proposal]:
@@ -68,7 +73,7 @@ def _answering(view: View, faults: Sequence[Fault], limit: int) -> list[Proposal
 
 
 def _dearer(proposals: Sequence[Proposal], cost: float) -> list[Proposal]:
-    return [Proposal(proposal.edits, proposal.cost + cost) for proposal in proposals]
+    return [replace(proposal, cost=proposal.cost + cost) for proposal in proposals]
 
 
 def _first_faulty(view: View, faults: Sequence[Fault]) -> Node | None:

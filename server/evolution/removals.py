@@ -1,7 +1,8 @@
 """Taking nodes out: those nobody reads, and needless steps in a chain.
 
 Paper: EvoFlux (tool removal). Differs: what read a removed node is healed, or the node stays; what
-costs is never taken out lightly, since its purpose is its effect.
+costs is never taken out lightly, since its purpose is its effect: of a plan made for the task it may
+go where the task asks for no such thing. One that ran cannot be left out any more: the evaluation says so.
 """
 
 from __future__ import annotations
@@ -10,12 +11,43 @@ from collections.abc import Iterator
 
 from server.evolution.proposal import Proposal, propose_one
 from server.planning.likeness import pointer_cost
+from server.planning.needless import is_asked, spoken_for
 from server.planning.view import View, references_in
 from skills_store.workflow.edits import RemoveNode
 from skills_store.workflow.model import Node
 from skills_store.workflow.references import Reference
 
-__all__ = ["propose_bypass", "propose_removal"]
+__all__ = ["may_leave_out", "propose_bypass", "propose_removal", "propose_unasked_removals"]
+
+_UNASKED_COST = 0.3
+
+
+def may_leave_out(view: View, node: Node) -> bool:
+    """Return whether another plan may do without a node: it repeats, or a planner wrote it unasked."""
+    if node.tool is None or view.world.may_repeat(node.tool):
+        return True
+    if not view.world.planned or node.expect:
+        return False
+    return not is_asked(node, view.world, spoken_for(view.workflow, view.world))
+
+
+def propose_unasked_removals(view: View) -> Iterator[Proposal]:
+    """Yield the removal, at once, of the changes that no output stands on and the task does not ask for."""
+    idle = {node.id for node in view.unused_nodes}
+    found = [
+        node
+        for node in view.workflow.nodes
+        if node.id in idle
+        and node.tool
+        and not view.world.may_repeat(node.tool)
+        and may_leave_out(view, node)
+    ]
+    if found:
+        edits = [
+            RemoveNode(node=node.id, because=f"{node.tool} was not asked for, and no output needs it")
+            for node in reversed(found)
+        ]
+        yield Proposal(tuple(edits), _UNASKED_COST)
 
 
 def propose_removal(view: View, node: Node, *, cost: float) -> Iterator[Proposal]:

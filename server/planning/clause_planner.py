@@ -18,15 +18,23 @@ from pydantic import JsonValue
 from catalog.schema import is_valid, types
 from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema, Tool, ToolId
-from server.planning.clause_tools import choices_of, required_of, said_choices, tool_for
+from server.planning.clause_tools import (
+    choices_of,
+    end_slots,
+    required_of,
+    said_choices,
+    tool_for,
+    unit_slots,
+)
 from server.planning.deterministic import inputs_schema
+from server.planning.forms import form_named
 from server.planning.literals import task_literals
 from server.planning.readings import Answered, Wanted, reading_of
 from server.planning.slots import Slot, fits
 from server.planning.sources import argument_sources
 from server.planning.spoken_steps import SpokenStep, is_pair, spoken_steps
-from server.planning.units import unit_spellings, with_kind
-from server.planning.view import View, World, argument_schema, references_in
+from server.planning.units import listed_spelling, unit_spellings, with_kind
+from server.planning.view import View, World, answers_of, argument_schema, references_in
 from skills_store.workflow.model import Node, Workflow
 from skills_store.workflow.references import Found, Reference
 from skills_store.workflow.scan import scan
@@ -34,10 +42,11 @@ from skills_store.workflow.scan import scan
 __all__ = ["plan_by_clauses"]
 
 _PRONOUN = re.compile(
-    r"^(?:|(?:it|that|this|them|these|those|the two)(?: there| both)?"
+    r"^(?:|(?:it|that|this|them|these|those|the two)(?: there| both)?|the \w+ there"
     r"|its \w+( and .*)?|the (?:result|results|value))$",
     re.IGNORECASE,
 )
+_ORDINALS = ("first", "second", "third", "fourth")
 _NUMERIC = frozenset({"number", "integer"})
 _FILLERS = frozenset({"the", "a", "an", "of", "its", "their", "one", "ones", "each", "every", "both", "all"})
 
@@ -75,9 +84,10 @@ class _Draft:
         """
         told = [name for name in required_of(step.tool) if choices_of(argument_schema(step.tool, name))]
         alike = [
-            self.view.outputs[node.id]
+            answer
             for node in self.view.workflow.nodes
-            if node.tool == step.tool.id and node.id in self.view.outputs and node.for_each is None
+            if node.tool == step.tool.id and node.id in self.view.outputs
+            for answer in answers_of(node, self.view.outputs[node.id])
             if all(node.arguments.get(name) == step.node.arguments.get(name) for name in told)
         ]
         if alike:
@@ -188,7 +198,7 @@ def _kept(draft: _Draft, step: SpokenStep, tool: Tool) -> list[Node]:
     means_before = bool(draft.done) and _PRONOUN.match(step.noun) is not None and not step.of_each
     if (_number_slots(tool) and step.units is None) or means_before:
         return []
-    choice = said_choices(step, tool)
+    choice, ends = said_choices(step, tool), _said_ends(step, tool, draft.world)
     found = [
         node
         for node in draft.view.workflow.nodes
@@ -198,6 +208,7 @@ def _kept(draft: _Draft, step: SpokenStep, tool: Tool) -> list[Node]:
         and _is_sound(node, draft.view)
         and all(node.arguments.get(name) == value for name, value in choice.items())
         and (step.units is None or _has_units(node, step.units))
+        and all(node.arguments.get(name) == end for name, end in ends.items())
         and not (step.of_each and _reads_elements(node))
     ]
     return found if step.of_each else found[:1]
@@ -227,9 +238,11 @@ def _made(
     draft: _Draft, step: SpokenStep, tool: Tool, subject: _Done | None, made: Sequence[_Done]
 ) -> _Done | None:
     arguments: dict[str, JsonValue] = {**said_choices(step, tool), **_said_units(step, tool)}
+    arguments |= _said_ends(step, tool, draft.world)
     mapped: JsonValue = None
     slots = [name for name in required_of(tool) if name not in arguments and not _asks_kind(name)]
     slots = sorted(slots, key=lambda name: not _is_number(tool, name)) if step.units else slots
+    slots = sorted(slots, key=lambda name: name in end_slots(tool)) if any(step.ends) else slots
     operands = step.operands if len(slots) > 1 or len(step.operands) < 2 else step.operands[:1]
     for which, (name, phrase) in enumerate(zip(slots, operands, strict=False)):
         schema = argument_schema(tool, name)
@@ -271,15 +284,25 @@ def _asks_kind(name: str) -> bool:
 
 def _said_units(step: SpokenStep, tool: Tool) -> dict[str, JsonValue]:
     """Return the unit arguments of a clause that says from which unit to which."""
-    names = [
-        name for name in required_of(tool) if set(words(name)) & {"unit", "from", "to", "source", "target"}
-    ]
-    units = [name for name in names if not set(words(name)) & {"type", "category", "kind"}]
+    units = unit_slots(tool)
     if step.units is None or len(units) != 2:
         return {}
     kinds = [name for name in required_of(tool) if set(words(name)) & {"type", "category", "kind"}]
-    found: dict[str, JsonValue] = dict(zip(units, step.units, strict=True))
+    found: dict[str, JsonValue] = {
+        name: listed_spelling(unit, choices_of(argument_schema(tool, name))) or unit
+        for name, unit in zip(units, step.units, strict=True)
+    }
     return with_kind({**found, **dict.fromkeys(kinds, "")})
+
+
+def _said_ends(step: SpokenStep, tool: Tool, world: World) -> dict[str, JsonValue]:
+    """Return the arguments for from what to what, by inputs of these values where there are such."""
+    found: dict[str, JsonValue] = {}
+    for end, name in zip(step.ends, end_slots(tool), strict=False):
+        if end and is_valid(argument_schema(tool, name), end):
+            given = [key for key, value in world.inputs.items() if value == end]
+            found[name] = f"$inputs.{given[0]}" if len(given) == 1 else end
+    return found
 
 
 def _list_input(value: JsonValue, world: World) -> str | None:
@@ -402,7 +425,16 @@ def _read(draft: _Draft, step: _Done, schema: JsonSchema, slot: str, which: int 
 
 def _outputs(draft: _Draft, wanted: Sequence[str]) -> dict[str, JsonValue]:
     outputs: dict[str, JsonValue] = {}
+    form = form_named(draft.world.task)
+    schema: JsonSchema = {"type": "string", "description": form} if form else {}
     for name in wanted or ("result",):
         named = _named(draft, frozenset(words(name))) if len(wanted) > 1 else None
-        outputs[name] = _read(draft, named or draft.done[-1], {}, name)
+        outputs[name] = _read(draft, named or _in_turn(draft, name) or draft.done[-1], schema, name)
     return outputs
+
+
+def _in_turn(draft: _Draft, name: str) -> _Done | None:
+    """Return the step that an output counts by its name, of the last ones that call one tool."""
+    counted = [place for place, word in enumerate(_ORDINALS) if word in words(name)]
+    group = _group(draft)
+    return group[counted[0]] if counted and 1 < len(group) > counted[0] else None

@@ -6,15 +6,15 @@ import re
 
 from pydantic import JsonValue
 
-from catalog.schema import types
+from catalog.schema import is_valid, types
 from catalog.similarity import words
 from catalog.tools import JsonSchema, Tool
 from server.planning.literals import wording
 from server.planning.spoken_steps import VERBS, SpokenStep
-from server.planning.units import unit_kind
+from server.planning.units import listed_spelling, unit_kind
 from server.planning.view import View, argument_schema
 
-__all__ = ["choices_of", "required_of", "said_choices", "tool_for"]
+__all__ = ["choices_of", "end_slots", "required_of", "said_choices", "tool_for", "unit_slots"]
 
 _PLAIN_VERBS = frozenset({"calculate", "compute", "get", "find", "operation", "tool", "perform"})
 """Words of tool names that say little where others stand beside them."""
@@ -42,6 +42,46 @@ def tool_for(step: SpokenStep, view: View) -> Tool | None:
     return best[1] if best else None
 
 
+def unit_slots(tool: Tool) -> list[str]:
+    """Return the required arguments that take units: from which, to which."""
+    ends = {"unit", "from", "to", "source", "target"}
+    names = [name for name in required_of(tool) if set(words(name)) & ends]
+    return [name for name in names if not set(words(name)) & {"type", "category", "kind"}]
+
+
+def end_slots(tool: Tool) -> list[str]:
+    """Return the required arguments for from what and to what, in this order; empty unless it has both."""
+    asked = ({"from", "source"}, {"to", "target"})
+    found = [next((n for n in required_of(tool) if set(words(n)) & end), None) for end in asked]
+    return [name for name in found if name is not None] if None not in found else []
+
+
+def _takes_ends(step: SpokenStep, tool: Tool) -> bool:
+    """Return whether a tool takes from what to what a clause says, as far as its schema tells."""
+    slots = end_slots(tool)
+    return not any(step.ends) or (
+        bool(slots)
+        and all(
+            is_valid(argument_schema(tool, name), end)
+            for end, name in zip(step.ends, slots, strict=True)
+            if end
+        )
+    )
+
+
+def _knows_units(step: SpokenStep, tool: Tool) -> bool:
+    """Return whether a tool takes the units a clause says, where its schema lists those it takes."""
+    slots = unit_slots(tool)
+    if step.units is None or len(slots) != 2:
+        return True
+    listed = [argument_schema(tool, name).get("enum") for name in slots]
+    return all(
+        listed_spelling(unit, map(str, values)) is not None
+        for unit, values in zip(step.units, listed, strict=True)
+        if isinstance(values, list)
+    )
+
+
 def _speaks_of(step: SpokenStep, tool: Tool, *, is_near: bool) -> float:
     """Return how much a clause says the words of a tool's name and the choices of its arguments."""
     said = frozenset(words(step.said))
@@ -49,7 +89,7 @@ def _speaks_of(step: SpokenStep, tool: Tool, *, is_near: bool) -> float:
         said |= {"unit", unit_kind(step.units[0]) or "unit"}
     name = frozenset(words(tool.id.tool))
     orders = (name & VERBS) - _PLAIN_VERBS
-    if orders and not orders & said:
+    if (orders and not orders & said) or not _knows_units(step, tool) or not _takes_ends(step, tool):
         return 0.0
     if is_near:
         name = name - frozenset(words(tool.id.server)) or name

@@ -28,5 +28,5 @@ def pointer_cost(reference: Reference, leaf: Leaf, slot: str) -> float:
         by_key = max(by_key, 0.7)
     by_slot = 0.8 * name_similarity(slot, leaf.key) if leaf.key else 0.1
     container = 0.6 if leaf.types & {"object", "array"} else 0.0
-    echo = 0.5 if leaf.key.startswith(("input", "from", "source")) else 0.0
+    echo = 0.5 if leaf.key.startswith(("input", "from", "original", "source")) else 0.0
     return 0.2 + 1.5 * (1 - max(by_key, by_slot)) + container + echo

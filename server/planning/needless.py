@@ -8,6 +8,7 @@ task speaks of it, since then its effect is its purpose.
 from __future__ import annotations
 
 from catalog.similarity import name_similarity, words
+from catalog.tools import ToolId
 from catalog.vocabulary import WEAK_WORDS
 from server.planning.deterministic import last_nodes, likely_output
 from server.planning.view import View, World, references_in
@@ -15,7 +16,7 @@ from skills_store.workflow.edits import EditRefused, RemoveNode, apply_edit
 from skills_store.workflow.graph import dependencies
 from skills_store.workflow.model import Node, Workflow
 
-__all__ = ["needless_nodes", "without_needless"]
+__all__ = ["is_asked", "needless_nodes", "spoken_for", "without_needless"]
 
 _SPOKEN = 0.8
 
@@ -43,7 +44,7 @@ def needless_nodes(workflow: Workflow, world: World) -> list[Node]:
         is_last = node.tool is not None and last[node.tool.server] == node.id
         if _is_free(node, world):
             found += [node] if node.id in idle else []
-        elif is_last and not _is_asked(node, world):  # what comes later there may stand on its effect
+        elif is_last and not is_asked(node, world):  # what comes later there may stand on its effect
             found.append(node)
     return found
 
@@ -52,13 +53,33 @@ def _is_free(node: Node, world: World) -> bool:
     return node.tool is not None and world.effect(node.tool).is_free
 
 
-def _is_asked(node: Node, world: World) -> bool:
-    """Return whether the task speaks of what a node's tool does, by any telling word of its name."""
+def is_asked(node: Node, world: World, spoken_for: frozenset[str] = frozenset()) -> bool:
+    """Return whether the task speaks of what a node's tool does, by any telling word of its name.
+
+    Args:
+        node: the step.
+        world: has the task.
+        spoken_for: words that the task says of other steps.
+    """
     if node.tool is None:
         return True
-    telling = [word for word in words(node.tool.tool) if word not in WEAK_WORDS]
+    telling = _telling(node.tool) - spoken_for
     said = words(world.task)
     return not telling or any(name_similarity(word, other) >= _SPOKEN for word in telling for other in said)
+
+
+def spoken_for(workflow: Workflow, world: World) -> frozenset[str]:
+    """Return the names of free steps of which a task says every telling word, two at least, as words."""
+    said, found = set(words(world.task)), frozenset[str]()
+    for node in workflow.nodes:
+        if node.tool is not None and _is_free(node, world):
+            telling = _telling(node.tool)
+            found |= telling if len(telling) > 1 and telling <= said else frozenset()
+    return found
+
+
+def _telling(tool: ToolId) -> frozenset[str]:
+    return frozenset(word for word in words(tool.tool) if word not in WEAK_WORDS)
 
 
 def _without(workflow: Workflow, node: Node, world: World) -> Workflow | None:

@@ -11,15 +11,16 @@ from pydantic import JsonValue
 from catalog.schema import is_valid, json_type, types
 from catalog.similarity import words
 from catalog.tools import JsonSchema, Tool
+from server.planning.forms import form_named, is_written, parts_written
 from server.planning.leaves import Leaf, output_leaves
 from server.planning.likeness import GENERIC_KEYS
 from server.planning.literals import mentions
-from skills_store.workflow.references import Reference
+from skills_store.workflow.references import Reference, pointer_parts
 
 __all__ = ["Answered", "Wanted", "reading_of", "taken_apart"]
 
 _NUMERIC = frozenset({"number", "integer"})
-_ECHOES = ("input", "from", "source", "resolved")
+_ECHOES = ("input", "from", "original", "source", "resolved")
 _KEYED = re.compile(r"\b([A-Za-z_][\w ]{0,30}?)\s*[=:]\s*-?[0-9]")
 _FEW = 12
 
@@ -33,6 +34,16 @@ class Wanted:
     task: str
     which: int = 0
     """Which of several numbers in one text, in the order the task says them."""
+
+    @property
+    def form(self) -> str | None:
+        """The written form that the schema of a text names, None where it names none."""
+        return form_named(str(self.schema)) if "string" in types(self.schema) else None
+
+    def suits(self, value: JsonValue) -> bool:
+        """Return whether a value is one that the schema takes, in the form it names."""
+        is_fit = is_valid(self.schema, value)
+        return is_fit and (self.form is None or not isinstance(value, str) or is_written(value, self.form))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +79,7 @@ def reading_of(source: Reference, answered: Answered, wanted: Wanted) -> JsonVal
         selector = f"[].{key}" if re.fullmatch(r"[A-Za-z_]\w*", key) else "[]"
         return {"context": str(source), "selector": selector, "type": "jmespath"}
     read = str(Reference("nodes", source.name, leaf.pointer))
-    if leaf.seen and not is_valid(wanted.schema, leaf.value):
+    if leaf.seen and not wanted.suits(leaf.value):
         if is_valid(wanted.schema, [leaf.value]):
             return [read]
         selectors = list(taken_apart(leaf.value, wanted))
@@ -86,7 +97,7 @@ def _ranked(answered: Answered, wanted: Wanted) -> Iterator[tuple[float, Leaf]]:
         parts = set(words(leaf.key))
         score = len(parts & GENERIC_KEYS) / max(1, len(parts))
         score += 1.2 * len(parts & hinted) / max(1, len(parts))
-        score -= 1.5 if leaf.key.lower().startswith(_ECHOES) else 0.0
+        score -= 1.5 if any(p.lower().startswith(_ECHOES) for p in pointer_parts(leaf.pointer)) else 0.0
         score -= 1.2 if re.search(r"/\d+(?:/|$)", leaf.pointer) else 0.0
         score -= 0.01 * place + (0.5 if leaf.types & {"object"} else 0.0)
         yield score + (0.0 if answered.mapped else _fitness(leaf, wanted)), leaf
@@ -97,7 +108,7 @@ def _fitness(leaf: Leaf, wanted: Wanted) -> float:
     if not wanted.schema or not leaf.seen:
         kinds = types(wanted.schema)
         return 1.5 if not kinds or leaf.types & (kinds | (_NUMERIC if kinds & _NUMERIC else kinds)) else 0.0
-    if is_valid(wanted.schema, leaf.value):
+    if wanted.suits(leaf.value):
         return 2.0
     if is_valid(wanted.schema, [leaf.value]) and isinstance(leaf.value, list):
         return 1.8
@@ -127,5 +138,5 @@ def _of_text(text: str, wanted: Wanted, kinds: frozenset[str]) -> Iterator[str]:
             yield f"to_number(regex_capture(@, '{re.escape(key)}\\s*[=:]\\s*(-?[0-9.]+)'))"
         if len(re.findall(r"\d+(?:\.\d+)?", text)) == 1:
             yield "to_number(regex_capture(@, '([0-9]+(?:\\.[0-9]+)?)'))"
-    elif "string" in kinds and re.search(r"HH:MM", str(wanted.schema)) and re.search(r"\d\d:\d\d", text):
-        yield "regex_capture(@, '[T ](\\d\\d:\\d\\d)')"
+    elif wanted.form and (pattern := parts_written(text, wanted.form)):
+        yield f"regex_capture(@, '{pattern}')"

@@ -39,6 +39,9 @@ _SENTENCES = re.compile(r"[.;:?!](?:\s+|$)")
 _PARTS = re.compile(r",\s+(?:and\s+)?(?:then\s+)?|\s+(?:and\s+then|and|then)\s+", re.IGNORECASE)
 _LEADING = re.compile(r"^(?:please|then|and|also|first|finally|afterwards|now)\s+", re.IGNORECASE)
 _UNITS = re.compile(r"(?:^|\s)from\s+(\S+)\s+to\s+(\S+?)(?=[\s,.;]|$)", re.IGNORECASE)
+_ENDS = re.compile(r"(?:^|\s+)(from|to)\s+([^\s,.;]+)", re.IGNORECASE)
+_TURNING = frozenset({"convert", "translate"})
+"""Verbs of a clause that says from what to what something is turned."""
 _OPERANDS = re.compile(r"(?:^|\s+)(to the power of|by|from|to)\s+", re.IGNORECASE)
 _MEANS = re.compile(r"\s+(?:with|using|via|in order to|for)\s+.*$", re.IGNORECASE)
 _PAIR = re.compile(r"^(?:the two|both|them|these two|those two)$", re.IGNORECASE)
@@ -58,6 +61,8 @@ class SpokenStep:
     """From which unit to which, where the clause says so."""
     of_each: bool = False
     """Whether it is done to each of several things."""
+    ends: tuple[str, str] = ("", "")
+    """From what to what that is no unit, such as two time zones; "" where the clause leaves one out."""
 
     @property
     def noun(self) -> str:
@@ -86,7 +91,7 @@ def _clauses(task: str) -> Iterator[tuple[str, str]]:
                 if current:
                     yield current[0], current[1]
                 current = [first, text]
-            elif current and _units_of(text) and _units_of(current[1]):
+            elif current and _goes_on(text, *current):
                 yield current[0], current[1]
                 current = [current[0], f"{current[0]} {text}"]
             elif current:
@@ -102,16 +107,32 @@ def _units_of(text: str) -> tuple[str, str] | None:
     return None
 
 
+def _goes_on(text: str, verb: str, said: str) -> bool:
+    """Return whether a part orders once more what the clause before it does, of something else."""
+    if _units_of(text) and _units_of(said):
+        return True
+    return all(_ends_of(verb, text)) and any(_ends_of(verb, said))
+
+
+def _ends_of(verb: str, said: str) -> tuple[str, str]:
+    if verb not in _TURNING or _units_of(said):
+        return "", ""
+    found = {match[1].lower(): match[2] for match in _ENDS.finditer(said)}
+    return found.get("from", ""), found.get("to", "")
+
+
 def _step(verb: str, said: str) -> SpokenStep:
-    units = _units_of(said)
+    units, ends = _units_of(said), _ends_of(verb, said)
     if re.match(r"add up\b", said, re.IGNORECASE):
         verb, said = "sum", f"sum{said[6:]}"
     rest = _MEANS.sub("", said[len(verb) :].strip())
     if units is not None:
         operands: tuple[str, ...] = (_UNITS.sub("", rest).strip(),)
+    elif any(ends):
+        operands = (_ENDS.sub("", rest).strip(),)
     else:
         operands = _ordered_operands(verb, rest)
-    return SpokenStep(verb, said, operands, units, _ALL.search(rest) is not None)
+    return SpokenStep(verb, said, operands, units, _ALL.search(rest) is not None, ends)
 
 
 def _ordered_operands(verb: str, rest: str) -> tuple[str, ...]:

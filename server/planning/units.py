@@ -5,7 +5,7 @@ A table of common names, not a unit system: no value is ever converted here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 
@@ -13,7 +13,15 @@ from pydantic import JsonValue
 
 from catalog.similarity import words
 
-__all__ = ["asks_for_kind", "near_units", "unit_kind", "unit_spellings", "units_disagree", "with_kind"]
+__all__ = [
+    "asks_for_kind",
+    "listed_spelling",
+    "near_units",
+    "unit_kind",
+    "unit_spellings",
+    "units_disagree",
+    "with_kind",
+]
 
 _UNITS: dict[str, tuple[tuple[str, ...], ...]] = {
     "length": (
@@ -114,6 +122,14 @@ def unit_spellings(name: str) -> tuple[str, ...]:
     """Return every spelling of the unit a name is, itself included; empty when it is none."""
     found = _found(name)
     return found[1] if found else ()
+
+
+def listed_spelling(name: str, listed: Iterable[str]) -> str | None:
+    """Return which of the values that a schema lists is the unit a name is, None where none is."""
+    meant = unit_spellings(name)
+    return next(
+        (value for value in listed if value == name or (meant and unit_spellings(value) == meant)), None
+    )
 
 
 def sibling_units(name: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from skills_store.workflow.model import Node, Workflow
 from skills_store.workflow.references import Found, pointer_parts
 from skills_store.workflow.scan import node_references, scan
 
-__all__ = ["View", "World", "argument_schema", "references_in"]
+__all__ = ["View", "World", "answers_of", "argument_schema", "references_in"]
 
 
 _HITS = 8
@@ -41,6 +41,9 @@ class World:
     index: ToolIndex
     labelled: LabelTable = field(default_factory=LabelTable)
     """What the operator says of labels and granted flows."""
+    planned: bool = False
+    """Whether what is repaired was planned for this task, so that a change nobody asked for may be left
+    out; False: somebody wrote it, and means what it does."""
 
     @cached_property
     def literals(self) -> list[TaskLiteral]:
@@ -153,6 +156,15 @@ def argument_schema(tool: Tool | None, argument: str) -> JsonSchema:
     properties = tool.input_schema.get("properties") if tool else None
     schema = properties.get(argument) if isinstance(properties, dict) else None
     return closed_part(tool.input_schema, schema) if tool and isinstance(schema, dict) else {}
+
+
+def answers_of(node: Node, output: JsonValue) -> list[JsonValue]:
+    """Return the answers of a node's tool in what the node gave: its first where it is mapped over a list."""
+    if node.for_each is None:
+        return [output]
+    answers: list[JsonValue] = output if isinstance(output, list) else []
+    first = next((answer for answer in answers if answer is not None), None)
+    return [] if first is None else [first]
 
 
 def references_in(value: JsonValue) -> list[Found]:

@@ -23,6 +23,9 @@ TOOLS = (
     ScriptedTool("copy", [{}], takes(source=TEXT, destination=TEXT)),
     ScriptedTool("mode", [{}], takes(level={"type": "string", "enum": ["low", "medium", "high"]})),
     ScriptedTool("measure", [{}], takes(width=NUMBER, height=NUMBER)),
+    ScriptedTool(
+        "convert", [{}], takes(to_unit={"type": "string", "enum": ["fathom", "inch", "foot", "mile"]})
+    ),
 )
 WORLD = world_of(snapshot=snapshot_of(s=TOOLS))
 
@@ -102,6 +105,13 @@ def test_a_name_without_any_likeness_is_not_renamed_by_its_position():
 )
 def test_a_refused_enum_value_proposes_the_nearest_allowed_one(given: str, nearest: str):
     assert bare(proposals(one("s/mode", {"level": given}), "n")[0]) == (set_to("level", nearest),)
+
+
+@pytest.mark.parametrize(
+    ("given", "listed"), [("ft", "foot"), ("feet", "foot"), ("mi", "mile"), ("in", "inch")]
+)
+def test_a_refused_unit_becomes_the_spelling_of_it_that_the_schema_lists(given: str, listed: str):
+    assert bare(proposals(one("s/convert", {"to_unit": given}), "n")[0]) == (set_to("to_unit", listed),)
 
 
 @pytest.mark.parametrize(

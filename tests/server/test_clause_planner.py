@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from catalog.testing import ScriptedServer, ScriptedTool
-from catalog.tools import ToolId
+from catalog.tools import JsonSchema, ToolId
 from server.evolution.clause_edits import propose_by_clauses
 from server.planning.clause_planner import plan_by_clauses
 from server.planning.view import View
@@ -263,6 +263,67 @@ def test_what_is_done_to_each_of_two_steps_never_takes_a_name_there_is() -> None
     }
 
 
+def test_a_converter_is_chosen_by_the_units_it_lists_and_takes_them_in_its_own_spelling() -> None:
+    def lists(*units: str) -> JsonSchema:
+        return takes(value=NUMBER, **{end: {**TEXT, "enum": [*units]} for end in ("from_unit", "to_unit")})
+
+    converters = tuple(
+        ScriptedTool(name, _length, lists(*units), None, "Convert a length from one unit to another")
+        for name, units in {"convert_length": ("inch", "mil"), "length_convert": ("foot", "meter")}.items()
+    )
+    world = snapshot_of(sums=CALCULATOR, own=converters)
+    base = workflow(node("n1", "own/convert_length", {}), outputs={"answer": "$nodes.n1.output"})
+    task = "Convert the way from ft to m and divide it by the pieces."
+    seen: dict[ToolId, JsonValue] = {
+        ToolId("own", "length_convert"): {"original_value": 1.0, "converted_value": 0.3}
+    }
+    view = View(world_of(task, {"feet": 10, "pieces": 4}, world), base, {}, seen)
+    assert _calls(plan_by_clauses(view, ("answer",))) == [
+        ("length_convert", {"from_unit": "foot", "to_unit": "meter", "value": "$inputs.feet"}),
+        ("divide", {"a": "$nodes.s1_length_convert.output#/converted_value", "b": "$inputs.pieces"}),
+    ]
+
+
+def test_a_time_is_taken_out_of_a_longer_text_where_that_form_is_wanted() -> None:
+    clock = ScriptedTool(
+        "convert_time",
+        lambda _: None,
+        takes(source_zone=TEXT, time={**TEXT, "description": "Time to convert (HH:MM)"}, target_zone=TEXT),
+        None,
+        "Convert a time between zones",
+    )
+    base = workflow(
+        node("n1", "clock/convert_time", {}),
+        outputs={"first": "$nodes.n1.output", "second": "$nodes.n1.output"},
+    )
+    inputs = {"time": "14:30", "source": "UTC", "here": "Asia/Tokyo", "beyond": "Asia/Kolkata"}
+    task = (
+        "A call starts at 14:30 in UTC. Convert the time to Asia/Tokyo, then the time there from Asia/Tokyo"
+        " to Asia/Kolkata. What is the local time HH:MM in both?"
+    )
+    moment: JsonValue = {"timezone": "Asia/Tokyo", "datetime": "2026-12-01T23:30:00+09:00"}
+    seen: dict[ToolId, JsonValue] = {ToolId("clock", "convert_time"): {"source": moment, "target": moment}}
+    view = View(world_of(task, inputs, snapshot_of(clock=(clock,))), base, {}, seen)
+    plan = plan_by_clauses(view, ("first", "second"))
+    read = {"selector": r"regex_capture(@, '[T ](\d\d:\d\d)')", "type": "jmespath"}
+    first = {"context": "$nodes.s1_convert_time.output#/target/datetime", **read}
+    assert plan is not None
+    assert _calls(plan) == [
+        (
+            "convert_time",
+            {"source_zone": "$inputs.source", "time": "$inputs.time", "target_zone": "$inputs.here"},
+        ),
+        (
+            "convert_time",
+            {"source_zone": "$inputs.here", "time": first, "target_zone": "$inputs.beyond"},
+        ),
+    ]
+    assert plan.outputs == {
+        "first": first,
+        "second": {"context": "$nodes.s2_convert_time.output#/target/datetime", **read},
+    }
+
+
 @pytest.mark.parametrize(
     "task",
     ["How much is it?", "Sing a song and paint the wall.", "Multiply 3 by 4."],
@@ -283,6 +344,33 @@ def test_nothing_is_proposed_where_the_workflow_is_that_plan_already() -> None:
     assert plan is not None
     assert len(list(propose_by_clauses(view))) == 1
     assert not list(propose_by_clauses(View(view.world, plan, {}, {}, ())))
+
+
+async def test_a_plan_that_is_wrong_throughout_is_planned_anew_at_once_and_read_as_its_tools_answered() -> (
+    None
+):
+    base = workflow(
+        *(node(f"n{i}", "s/convert_units", {"value": f"$inputs.ways#/{i}", "unit": "x"}) for i in range(3)),
+        node("last", "s/statistics", {"data": ["{$nodes.n0.output#/no},{$nodes.n1.output#/no}"]}),
+        outputs={"mean": "$nodes.last.output#/none"},
+        inputs=("ways",),
+    )
+    async with scene(
+        {"s": ScriptedServer(MEASURES)},
+        "approx(output.mean, `0.6096`, `0.0001`)",
+        task="Convert each from ft to m and take the mean with statistics.",
+        inputs={"ways": [1, 2, 3]},
+    ) as made:
+        result = await made.repair(base)
+    best = result.best
+    assert best.evaluation.status == "verified"
+    assert [n.for_each for n in best.candidate.workflow.nodes] == ["$inputs.ways", None]
+    assert best.candidate.workflow.nodes[1].arguments["data"] == {
+        "context": f"$nodes.{best.candidate.workflow.nodes[0].id}.output",
+        "selector": "[].output_value",
+        "type": "jmespath",
+    }
+    assert len(result.records) < 20
 
 
 async def test_a_search_puts_all_missing_steps_in_at_once() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.planning.units import sibling_units, unit_kind, unit_spellings
+from server.planning.units import listed_spelling, sibling_units, unit_kind, unit_spellings
 
 UNITS = st.sampled_from(["m", "miles", "kg", "litres", "celsius", "km/h", "seconds", "MB", "degrees"])
 
@@ -42,3 +42,19 @@ def test_siblings_are_other_units_of_the_same_kind(name):
 def test_siblings_are_spelt_like_the_unit_itself():
     assert {"kilometers", "feet"} <= set(sibling_units("miles"))
     assert {"km", "ft"} <= set(sibling_units("mi"))
+
+
+@pytest.mark.parametrize(
+    ("said", "listed", "found"),
+    [
+        ("ft", ["inch", "foot", "foot (US survey)"], "foot"),
+        ("min", ["minutes", "min"], "minutes"),
+        ("L", ["kiloliter", "liter"], "liter"),
+        ("nmi", ["mile", "nautical mile"], "nautical mile"),
+        ("ft", ["meter"], None),
+        ("word", ["word", "foot"], "word"),
+        ("word", ["wordy"], None),
+    ],
+)
+def test_a_unit_is_found_among_what_a_schema_lists_by_any_of_its_spellings(said, listed, found):
+    assert listed_spelling(said, listed) == found
