@@ -1,7 +1,9 @@
 """A tool server as a child process: its three pipes, its noise, and its end.
 
 The child runs in its own session and is stopped as a tree (`catalog.process_tree`): its input is
-closed, and what has not left after a grace period is terminated, then killed. Its messages are
+closed, and what has not left after a grace period is terminated, then killed; one that has not said
+a message yet is terminated at once, since it may be far from reading the end of its input. Clients
+wait two seconds for this program to leave, so the grace is shorter. Its messages are
 bounded and buffered in linear time; lines that are no messages are counted and dropped; its error
 output is kept as a short tail for error messages. POSIX only.
 """
@@ -35,7 +37,7 @@ __all__ = ["ChildOutput", "LastWords", "open_process"]
 
 _CHUNK_BYTES: Final = 256 * 1024
 _TAIL_BYTES: Final = 8 * 1024
-_EXIT_GRACE_SECONDS: Final = 2.0
+_EXIT_GRACE_SECONDS: Final = 1.0
 _TERMINATE_GRACE_SECONDS: Final = 2.0
 _POLL_SECONDS: Final = 0.01
 _QUEUED_MESSAGES: Final = 256
@@ -92,7 +94,7 @@ async def open_process(spec: ServerSpec, words: LastWords, max_message_bytes: in
         finally:
             with anyio.CancelScope(shield=True):
                 read.close()
-                await _stop(child)
+                await _stop(child, is_up=output.has_spoken)
                 words.exit_code = child.process.returncode
             group.cancel_scope.cancel()
     for stream in (received, read):
@@ -143,6 +145,8 @@ class ChildOutput:
     def __init__(self, read: MemoryObjectReceiveStream[SessionMessage | Exception]) -> None:
         self.take: Callable[[SessionMessage], bool] | None = None
         """Takes a message or leaves it to `receive`, None: all are left."""
+        self.has_spoken = False
+        """Whether a message has come."""
         self._read = read
 
     def is_taken(self, message: SessionMessage) -> bool:
@@ -179,6 +183,7 @@ class _Pipes:
             try:
                 async for line in lines:
                     message = await self._parse(line)
+                    self._output.has_spoken |= message is not None
                     if message is not None and not self._output.is_taken(message):
                         await received.send(message)
                 if lines.overflowed is not None:
@@ -281,14 +286,15 @@ async def _drain(stdout: ByteReceiveStream) -> None:
         pass  # it says no more
 
 
-async def _stop(child: _Child) -> None:
-    """Let the process leave by itself, then end whatever is left of its tree.
+async def _stop(child: _Child, *, is_up: bool) -> None:
+    """Let the process leave by itself where it is up, then end whatever is left of its tree.
 
     The exit code is polled: `wait` also waits for the pipes, which a grandchild may hold open.
     """
     await child.tree.look()
     await child.input.aclose()
-    await _until(lambda: child.process.returncode is not None, _EXIT_GRACE_SECONDS)
+    if is_up:
+        await _until(lambda: child.process.returncode is not None, _EXIT_GRACE_SECONDS)
     await child.tree.end()
     await _until(lambda: child.process.returncode is not None, _TERMINATE_GRACE_SECONDS)
     await child.process.aclose()

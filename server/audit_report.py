@@ -136,6 +136,7 @@ class RetentionReport(_Report):
 
     runs: int = 0
     recorded_calls: int = 0
+    drives: int = 0
 
 
 class BudgetReport(_Report):

@@ -244,6 +244,8 @@ class DriveReport(_Report):
     """Whether every prompt did; what must stay is shown even where it does not."""
     estimates_tokens: bool
     """Whether tokens were estimated, since the model's tokenizer could not be asked."""
+    tools: tuple[dict[str, JsonValue], ...] = ()
+    """What it could call, as `{name, description, inputSchema}`."""
     snapshots: tuple[SnapshotRecord, ...] = ()
 
 

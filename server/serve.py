@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import click
-import httpx2
 
 from server.cli.ports import ServeRequest
 from server.execution.consent import NoConsent
@@ -24,7 +23,6 @@ from server.surface import (
     serve_stdio,
     token_file,
 )
-from server.surface.jwt_tokens import JwtTokens
 from server.telemetry import open_telemetry
 from server.wiring import open_bank
 
@@ -55,6 +53,10 @@ async def serve(settings: Settings, request: ServeRequest) -> None:
 
 async def _access(settings: Settings, request: ServeRequest, bank: BankPort, stack: AsyncExitStack) -> Access:
     if request.issuer is not None:
+        import httpx2
+
+        from server.surface.jwt_tokens import JwtTokens
+
         client = await stack.enter_async_context(httpx2.AsyncClient(follow_redirects=False))
         resource = request.resource or _own_address(request)
 

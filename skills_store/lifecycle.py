@@ -12,7 +12,16 @@ from typing import Literal
 from skills_store.errors import IllegalTransition
 from skills_store.skill import Skill, SkillState
 
-__all__ = ["STATES", "TRANSITIONS", "Actor", "StateChange", "check_entry", "check_pinned", "check_transition"]
+__all__ = [
+    "STATES",
+    "TRANSITIONS",
+    "Actor",
+    "StateChange",
+    "check_entry",
+    "check_pinned",
+    "check_transition",
+    "check_words",
+]
 
 Actor = Literal["person", "system"]
 
@@ -86,6 +95,19 @@ def check_transition(skill: Skill, to: SkillState, by: Actor) -> None:
         raise IllegalTransition(
             f"{named} was written by a person: only a person moves it from {skill.state} to {to}"
         )
+
+
+def check_words(skill: Skill, to: SkillState) -> None:
+    """Check that a move may bring a version's words: the one that makes what waited active, of the system's.
+
+    Raises:
+        IllegalTransition: callers have seen it in its words, or a person wrote them.
+    """
+    named = f"{skill.name}@{skill.version}"
+    if skill.origin == "user":
+        raise IllegalTransition(f"{named} was written by a person: its words stay")
+    if (skill.state, to) != ("proposed", "active"):
+        raise IllegalTransition(f"{named}: its words are settled once it has been active")
 
 
 def check_pinned(skill: Skill, to: SkillState, by: Actor, pinned: int | None) -> None:

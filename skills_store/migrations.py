@@ -278,6 +278,22 @@ def _add_experiences(database: Database) -> None:
     )
 
 
+def _add_words(database: Database) -> None:
+    """Words that a model put beside a version's body when it became active; its document stays as it is."""
+    database.table("states").add_column("words", str)
+
+
+def _add_drives(database: Database) -> None:
+    """What driven models were shown and said, packed, each principal's its own."""
+    database.create_table(
+        "drives",
+        {"seq": int, "principal": str, "id": str, "at": float, "content": bytes},
+        pk="seq",
+        not_null={"principal", "id", "at", "content"},
+    )
+    database.table("drives").create_index(["principal", "id"], unique=True)
+
+
 _STEPS: tuple[Callable[[Database], None], ...] = (
     _create_all,
     _create_eras,
@@ -287,6 +303,8 @@ _STEPS: tuple[Callable[[Database], None], ...] = (
     _add_curation,
     _create_jobs,
     _add_experiences,
+    _add_words,
+    _add_drives,
 )
 
 SCHEMA_VERSION = len(_STEPS)

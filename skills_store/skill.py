@@ -119,6 +119,16 @@ class Guidance(_Record):
     pitfalls: tuple[str, ...] = ()
 
 
+class SkillWords(_Record):
+    """The words beside a version's body as a model put them."""
+
+    title: str | None = None
+    description: str = ""
+    guidance: Guidance = Guidance()
+    worded_by: str
+    """The model."""
+
+
 class ToolHints(_Record):
     """Annotations of the published tool, derived from those of its upstream tools."""
 
@@ -150,7 +160,11 @@ class AdmissionVerdict(_Record):
 
 
 class Skill(_Record):
-    """One immutable version of a skill. `state` and `reason` move by the lifecycle only."""
+    """One immutable version of a skill. `state` and `reason` move by the lifecycle only.
+
+    What its title, description and guidance say is settled when it becomes active: nobody who calls
+    tools has seen them before.
+    """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")
     version: int = Field(ge=1)
@@ -172,3 +186,11 @@ class Skill(_Record):
     tags: tuple[str, ...] = ()
     created_at: float = 0.0
     """Unix seconds."""
+
+    def worded(self, words: SkillWords | None) -> Skill:
+        """Return it with other words beside its body, as it is without any."""
+        if words is None:
+            return self
+        said = {"title": words.title, "description": words.description, "guidance": words.guidance}
+        provenance = self.provenance.model_copy(update={"worded_by": words.worded_by})
+        return self.model_copy(update={**said, "provenance": provenance})

@@ -19,9 +19,17 @@ from catalog.era import Era, KnownEra
 from catalog.tools import Snapshot, Tool, ToolId
 from skills_store.episodes import EPISODES_KEPT, Audit, StoreSizes, TaskEpisode
 from skills_store.errors import UnknownSkill, VersionConflict
-from skills_store.lifecycle import Actor, StateChange, check_entry, check_pinned, check_transition
-from skills_store.skill import Skill, SkillState
+from skills_store.lifecycle import (
+    Actor,
+    StateChange,
+    check_entry,
+    check_pinned,
+    check_transition,
+    check_words,
+)
+from skills_store.skill import Skill, SkillState, SkillWords
 from skills_store.sqlite_approvals import SqliteApprovals
+from skills_store.sqlite_drives import SqliteDrives
 from skills_store.sqlite_experiences import SqliteExperiences
 from skills_store.sqlite_file import SqliteFile, open_sqlite_file
 from skills_store.sqlite_jobs import SqliteJobs
@@ -31,9 +39,9 @@ from skills_store.utility import Use, UseCounts
 
 __all__ = ["SqliteStore", "open_sqlite_store"]
 
-_SKILL = "SELECT document, state, reason FROM versions JOIN states USING (name, version)"
+_SKILL = "SELECT document, state, reason, words FROM versions JOIN states USING (name, version)"
 _HEADS = (
-    "SELECT document, state, reason FROM skills"
+    "SELECT document, state, reason, words FROM skills"
     " JOIN versions ON versions.name = skills.name AND versions.version = skills.head"
     " JOIN states ON states.name = skills.name AND states.version = skills.head"
 )
@@ -112,11 +120,28 @@ class SqliteStore:
             rows = connection.execute(f"{_HEADS} ORDER BY skills.name").fetchall()
         return [_parsed(row) for row in rows]
 
-    def move(self, name: str, version: int, to: SkillState, *, reason: str, by: Actor, at: float) -> Skill:
+    def move(
+        self,
+        name: str,
+        version: int,
+        to: SkillState,
+        *,
+        reason: str,
+        by: Actor,
+        at: float,
+        words: SkillWords | None = None,
+    ) -> Skill:
         with self._file.write() as connection:
             skill = _known(connection, name, version)
             check_transition(skill, to, by)
             check_pinned(skill, to, by, _pinned_of(connection, name))
+            if words is not None:
+                check_words(skill, to)
+                skill = skill.worded(words)
+                connection.execute(
+                    "UPDATE states SET words = ? WHERE name = ? AND version = ?",
+                    (words.model_dump_json(), name, version),
+                )
             connection.execute(
                 "UPDATE states SET state = ?, reason = ? WHERE name = ? AND version = ?",
                 (to, reason, name, version),
@@ -408,6 +433,9 @@ class SqliteStore:
     def experiences(self, principal: str) -> SqliteExperiences:
         return SqliteExperiences(self._file, principal)
 
+    def drives(self, principal: str) -> SqliteDrives:
+        return SqliteDrives(self._file, principal)
+
     def close(self) -> None:
         self._file.close()
 
@@ -421,13 +449,14 @@ def _json(value: object) -> str:
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
-def _parsed(row: tuple[str, str, str]) -> Skill:
-    document, state, reason = row
+def _parsed(row: tuple[str, str, str, str | None]) -> Skill:
+    document, state, reason, words = row
     known = cast("dict[str, JsonValue]", json.loads(document))
-    return Skill.model_validate({**known, "state": state, "reason": reason})
+    skill = Skill.model_validate({**known, "state": state, "reason": reason})
+    return skill.worded(SkillWords.model_validate_json(words) if words else None)
 
 
-def _skill(row: tuple[str, str, str] | None) -> Skill | None:
+def _skill(row: tuple[str, str, str, str | None] | None) -> Skill | None:
     return None if row is None else _parsed(row)
 
 

@@ -14,12 +14,20 @@ from typing import Protocol
 from catalog.era import KnownEra
 from catalog.tools import Snapshot, Tool, ToolId
 from skills_store.approvals import ApprovalStore, MemoryApprovals
+from skills_store.drives import DriveStore, MemoryDrives
 from skills_store.episodes import EPISODES_KEPT, Audit, StoreSizes, TaskEpisode
 from skills_store.errors import IllegalTransition, SkillInUse, UnknownSkill, VersionConflict
 from skills_store.experience.shelf import ExperienceStore, MemoryExperiences
 from skills_store.jobs import JobStore, MemoryJobs
-from skills_store.lifecycle import Actor, StateChange, check_entry, check_pinned, check_transition
-from skills_store.skill import Skill, SkillState
+from skills_store.lifecycle import (
+    Actor,
+    StateChange,
+    check_entry,
+    check_pinned,
+    check_transition,
+    check_words,
+)
+from skills_store.skill import Skill, SkillState, SkillWords
 from skills_store.trace import RecordingSummary, Trace, Verification
 from skills_store.utility import Use, UseCounts
 
@@ -41,8 +49,8 @@ class Store(Protocol):
     """What is known, kept. May be called from several threads; a call is all or nothing.
 
     Skill versions are immutable once added and never removed. The state of a version moves by
-    `move`, which logs every change; the head of a name moves by compare-and-swap, so that of two
-    writers who read the same head one wins and the other is told.
+    `move`, which logs every change and may settle its words; the head of a name moves by
+    compare-and-swap, so that of two writers who read the same head one wins and the other is told.
     """
 
     def add_version(self, skill: Skill, *, expected_head: int | None, if_new: bool = False) -> None:
@@ -79,13 +87,28 @@ class Store(Protocol):
         """Return the head of every name, ordered by name, whatever its state."""
         ...
 
-    def move(self, name: str, version: int, to: SkillState, *, reason: str, by: Actor, at: float) -> Skill:
+    def move(
+        self,
+        name: str,
+        version: int,
+        to: SkillState,
+        *,
+        reason: str,
+        by: Actor,
+        at: float,
+        words: SkillWords | None = None,
+    ) -> Skill:
         """Move one version to another state, log it, and return the version as it is now.
+
+        Args:
+            words: what stands beside its body from now on; only with the move of what was proposed
+                into `active`. None: what is there.
 
         Raises:
             UnknownSkill: no such version.
             IllegalTransition: the table has no such move from its present state, or the name is
-                pinned and the system would do more than follow a changed tool.
+                pinned and the system would do more than follow a changed tool, or its words may
+                no longer change.
         """
         ...
 
@@ -292,6 +315,10 @@ class Store(Protocol):
         """Return the experience of one principal."""
         ...
 
+    def drives(self, principal: str) -> DriveStore:
+        """Return the drives of one principal that are kept for training."""
+        ...
+
     def close(self) -> None:
         """Let go of the store. Closing twice is allowed; anything else then raises RuntimeError."""
         ...
@@ -375,6 +402,7 @@ class MemoryStore:
         self._jobs: defaultdict[str, MemoryJobs] = defaultdict(MemoryJobs)
         self._approvals: defaultdict[str, MemoryApprovals] = defaultdict(MemoryApprovals)
         self._experiences: defaultdict[str, MemoryExperiences] = defaultdict(MemoryExperiences)
+        self._drives: defaultdict[str, MemoryDrives] = defaultdict(MemoryDrives)
 
     def add_version(self, skill: Skill, *, expected_head: int | None, if_new: bool = False) -> None:
         by = check_entry(skill)
@@ -410,12 +438,24 @@ class MemoryStore:
         with self._open():
             return [self._versions[name][self._heads[name] - 1] for name in sorted(self._heads)]
 
-    def move(self, name: str, version: int, to: SkillState, *, reason: str, by: Actor, at: float) -> Skill:
+    def move(
+        self,
+        name: str,
+        version: int,
+        to: SkillState,
+        *,
+        reason: str,
+        by: Actor,
+        at: float,
+        words: SkillWords | None = None,
+    ) -> Skill:
         with self._open():
             skill = self._known(name, version)
             check_transition(skill, to, by)
             check_pinned(skill, to, by, self._pinned.get(name))
-            moved = skill.model_copy(update={"state": to, "reason": reason})
+            if words is not None:
+                check_words(skill, to)
+            moved = skill.worded(words).model_copy(update={"state": to, "reason": reason})
             self._versions[name][version - 1] = moved
             self._log(moved, skill.state, by, at)
             self._revision += 1
@@ -628,6 +668,10 @@ class MemoryStore:
     def experiences(self, principal: str) -> MemoryExperiences:
         with self._open():
             return self._experiences[principal]
+
+    def drives(self, principal: str) -> MemoryDrives:
+        with self._open():
+            return self._drives[principal]
 
     def close(self) -> None:
         self._closed = True

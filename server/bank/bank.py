@@ -71,7 +71,8 @@ if TYPE_CHECKING:
     from server.bank.upstreams.exploration import Exploration
     from server.experience_report import DroppedReport, ExperienceReport, UnitReport
     from server.exploration.profile import Profile
-    from server.exploration.report import ExplorationPlan, ExplorationReport
+    from server.exploration.report import ExplorationPlan, ExplorationReport, Taught
+    from server.exploration.tasks import ExploredTask
     from server.training.export import Exported
 
 __all__ = ["Bank"]
@@ -185,9 +186,11 @@ class Bank:
             check_name(request.save)
         if request.drive is not None:
             from server.bank.episode.driving import drive_task
+            from server.bank.episode.kept_drives import keep_drive
 
             driven = await drive_task(task, request, context)
             driven = await judged(await answered(driven, task, request, context), task, request, context)
+            keep_drive(driven.report, context)
             return await _learned(driven, request.save, context, request.budget.tokens)
         may_run = request.route in (None, "direct") and spent_at_once(request.budget) is None
         started = anyio.current_time()
@@ -236,6 +239,12 @@ class Bank:
         from server.bank.upstreams.exploring import explore_server
 
         return await explore_server(exploration, self.context.serving(None, progress))
+
+    async def teach(self, task: ExploredTask, reserved: int = 0) -> Taught:
+        """Learn an explored task from runs of its reference; the last `reserved` instances stay unseen."""
+        from server.bank.upstreams.exploring import teach_explored
+
+        return await teach_explored(task, self.context, reserved)
 
     async def list_experience(self) -> ExperienceReport:
         """Return what was learned from earlier runs, the most used first."""
@@ -356,7 +365,7 @@ class Bank:
         """Make a proposed skill active at a person's word, and put it in use."""
         from server.bank.review.deciding import approve_skill
 
-        return approve_skill(name, version, self.context)
+        return await approve_skill(name, version, self.context)
 
     async def reject(self, name: str, reason: str, version: int | None = None) -> SkillReport:
         """Turn a proposed skill down for a reason; its workflow is not proposed again."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,8 @@ _RETRY_SECONDS = 60.0
 """How long after vectors could not be made it is tried again, the entries being the same."""
 _CLOSING_SECONDS = 10.0
 """Most that closing waits: many times what loading the model or embedding some texts takes."""
+_COMPARED = "compared"
+"""Folder of the vectors of texts that no search is over."""
 _LOADING = "the model for meanings is being loaded"
 _MAKING = "embeddings are being made"
 
@@ -107,6 +109,29 @@ class Finder:
         if not is_patient:
             self._begin()
         return None
+
+    async def compare(self, text: str, others: Sequence[str]) -> Mapping[str, float] | None:
+        """Return by text how near others are to one in meaning, in [0, 1].
+
+        None where only words can be compared: no model is loaded, or it cannot be used now. Nothing is
+        loaded for it.
+        """
+        embedder = self._embedder
+        if embedder is None or not others or self._closed.is_set():
+            return None
+        return await to_thread.run_sync(partial(self._compared, embedder, text, tuple(dict.fromkeys(others))))
+
+    def _compared(self, embedder: Embedder, text: str, others: tuple[str, ...]) -> dict[str, float] | None:
+        try:
+            kept = make_vectors(self._folder / _COMPARED, embedder, others)
+            products = kept.matrix @ embedder.embed([text])[0]
+        except EmbeddingsUnavailable as reason:
+            self._note = str(reason)
+            return None
+        except OSError as error:
+            self._note = f"vectors cannot be kept in {self._folder}: {error.strerror}"
+            return None
+        return {other: min(1.0, max(0.0, float(products[row]))) for other, row in kept.rows.items()}
 
     async def _kept_up(self, tools: Sequence[Tool], skills: Sequence[Skill]) -> bool:
         """Make these the entries; return whether vectors of them were waited for, a little."""

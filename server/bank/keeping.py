@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from server.backends.errors import BackendError
@@ -10,7 +11,7 @@ from server.navigating.wording import say_better
 from server.navigating.writing import Lesson, units_of
 from server.planning.conversation import MeteredBackend, converse
 from server.progress import Progress
-from skills_store.experience.merging import merged, near_unit
+from skills_store.experience.merging import Likeness, jaccard, merged, near_unit, of_same_matter
 from skills_store.experience.unit import ExperienceUnit
 from skills_store.trace import Trace
 
@@ -30,10 +31,18 @@ async def keep_lesson(lesson: Lesson, context: Context) -> list[ExperienceUnit]:
             shelf.drop(unit.id)
     learned: list[ExperienceUnit] = []
     for unit in units_of(lesson, now):
-        near = near_unit(unit, [other for other in kept if other.is_alive(now)])
+        alive = [other for other in kept if other.is_alive(now)]
+        near = near_unit(unit, alive, await _likeness(unit, alive, context))
         learned.append(await _worded(unit, lesson.trace, context) if near is None else merged(near, unit))
         shelf.put(learned[-1])
     return learned
+
+
+async def _likeness(unit: ExperienceUnit, kept: Sequence[ExperienceUnit], context: Context) -> Likeness:
+    """Return what compares a new unit with those kept: words, and meaning where a model of it is loaded."""
+    others = [other.when_to_use for other in of_same_matter(unit, kept)]
+    near = await context.finder.compare(unit.when_to_use, others) or {}
+    return lambda mine, other: max(jaccard(mine, other), near.get(other.when_to_use, 0.0))
 
 
 async def _worded(unit: ExperienceUnit, trace: Trace, context: Context) -> ExperienceUnit:

@@ -13,14 +13,22 @@ from pydantic import JsonValue
 from catalog.search import EVERYTHING, Scope, SearchMethod
 from server.bank.context import Context
 from server.planning.router import Direct, Trust
-from server.planning.task_reading import look
+from server.planning.task_pieces import look
 from skills_store.doubts import USES_LOOKED_AT, Doubts, doubts_of
 from skills_store.retrieval import Circumstances, SkillHit, confusable
 from skills_store.skill import Skill
 from skills_store.trace import Trace
 from skills_store.utility import Use, success_rate
 
-__all__ = ["Recalled", "cleared_at", "doubts_about", "recall", "trust_in", "was_right_with"]
+__all__ = [
+    "Recalled",
+    "cleared_at",
+    "doubts_about",
+    "is_given_new_words",
+    "recall",
+    "trust_in",
+    "was_right_with",
+]
 
 _AUDITS_READ = 20
 _POOL_PER_HIT = 4
@@ -118,6 +126,11 @@ def was_right_with(direct: Direct, context: Context) -> bool | None:
         return False
     is_tested = any(_words(test.inputs) == words for test in skill.tests)
     return True if is_tested or any(use.succeeded for use, _ in alike) else None
+
+
+def is_given_new_words(direct: Direct, context: Context) -> bool:
+    """Return whether a skill would be given words of which nothing is known."""
+    return bool(_words(direct.inputs)) and was_right_with(direct, context) is None
 
 
 def _words(inputs: Mapping[str, JsonValue]) -> dict[str, str]:

@@ -80,6 +80,8 @@ class TauCase(_Model):
     """Whether it does on the second task's; None: there is no second task of these calls."""
     cause: TauCause | None = None
     """Why it does not on the second task's."""
+    missed: TauCause | None = None
+    """Why it does not on the first task's."""
 
 
 class TauReport(_Model):

@@ -103,6 +103,10 @@ def _tau(report: TauReport) -> Iterator[str]:
     if causes:
         told = "; ".join(f"{cause} {count}" for cause, count in causes.most_common())
         yield f"- where the second task goes otherwise, first comes this: {told}"
+    missed = [case for case in report.cases if case.reproduced is False]
+    if missed:
+        told = "; ".join(f"{case.domain} {case.task}: {case.missed or 'unknown'}" for case in missed)
+        yield f"- not as the reference on their own task: {told}"
 
 
 def _selection(report: SelectionReport) -> Iterator[str]:

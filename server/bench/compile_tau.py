@@ -8,7 +8,6 @@ out: whoever calls the skill gives what stands at its inputs' places in the seco
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -27,6 +26,8 @@ from server.bench.compile_report import TauCase, TauReport
 from server.bench.errors import BenchError
 from server.bench.fetched import cache_folder, fetched_entries
 from server.bench.kept import Kept
+from server.bench.tau_database import database_digest
+from server.bench.tau_saved import of_session
 from server.bench.tau_second import TauCause, base_of, cause_of, inputs_of
 from server.progress import Progress, ProgressListener
 from server.requests import SaveRequest
@@ -82,9 +83,7 @@ class _World:
 
     def database(self) -> str:
         """Return a digest of the database as the server has written it down."""
-        key = hashlib.sha256(f"tau2/{self.domain}/default".encode()).hexdigest()
-        document = json.loads((self.state / f"{key}.json").read_text(encoding="utf-8"))
-        return hashlib.sha256(json.dumps(document["db"], sort_keys=True).encode()).hexdigest()
+        return database_digest(self.state, self.domain)
 
 
 async def measure_tau(
@@ -215,8 +214,9 @@ async def _case(world: _World, one: _Ran, second: _Ran | None, all_ran: Sequence
     name = _name(world, one.run)
     base = {"domain": world.domain, "task": one.run.id, "calls": len(one.calls)}
     held_out = second.run.id if second else None
+    request = SaveRequest(name=name, recording=name, task=one.run.task)
     try:
-        saved = await world.bank.save(SaveRequest(name=name, recording=name, task=one.run.task))
+        saved = await world.bank.save(request)
         problem = saved.reason
         skill = saved.skill and await world.bank.describe_skill(saved.skill.name, saved.skill.version)
     except BankError as error:
@@ -227,12 +227,13 @@ async def _case(world: _World, one: _Ran, second: _Ran | None, all_ran: Sequence
             | {"reproduced": None, "right": None}
         )
     alike = [ran for ran in all_ran if ran.shape == one.shape]
-    made_of = alike[base_of(skill, [ran.calls for ran in alike])]
-    reproduced, _ = await _leaves(world, skill, made_of, one)
+    own = await of_session(skill, request, one.calls, world.bank)
+    skill, made_of = own or skill, one if own else alike[base_of(skill, [ran.calls for ran in alike])]
+    reproduced, missed = await _leaves(world, skill, made_of, one)
     right, cause = await _leaves(world, skill, made_of, second) if second else (None, None)
     return TauCase.model_validate(
         {**base, "held_out": held_out, "compiled": True, "state": skill.state, "detail": problem}
-        | {"reproduced": reproduced, "right": right, "cause": cause}
+        | {"reproduced": reproduced, "missed": missed, "right": right, "cause": cause}
     )
 
 

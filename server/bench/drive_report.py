@@ -9,7 +9,15 @@ from pydantic import BaseModel, ConfigDict
 
 from server.bench.measures import Spread
 
-__all__ = ["ContextRow", "DriveBenchReport", "EnvironmentsMeasure", "render_drive_report"]
+__all__ = [
+    "ContextRow",
+    "DriveBenchReport",
+    "EnvironmentsMeasure",
+    "ExportMeasure",
+    "ExportedFile",
+    "ReferencesRow",
+    "render_drive_report",
+]
 
 
 class _Report(BaseModel):
@@ -29,6 +37,9 @@ class ContextRow(_Report):
     """That the task needs, its end included."""
     taken: int
     right: bool
+    """It finished by itself, and what it did holds."""
+    verified: bool
+    """What it did holds in the end, where need be by what a repair made of it."""
     ended: str
     tokens: int
     """Prompts and answers of the whole drive."""
@@ -62,13 +73,60 @@ class EnvironmentsMeasure(_Report):
     """Of the others, how many went on to reward 1."""
 
 
+class ReferencesRow(_Report):
+    """One environment of another package: what reference solutions are worth through the service."""
+
+    environment: str
+    tasks: int
+    played: int
+    right: int
+    """References worth 1."""
+    damaged_wrong: int
+    """Damaged ones worth 0."""
+    exceptions: tuple[str, ...] = ()
+    """Every other task with both rewards and what the checker said."""
+
+
+class ExportedFile(_Report):
+    """One file of an export, read by what trains on it."""
+
+    file: str
+    rows: int
+    loaded: int
+    """Rows that `datasets` read."""
+    trained: str
+    """How a trainer took one step on it; empty: none did."""
+
+
+class ExportMeasure(_Report):
+    """An export of the drives of this run."""
+
+    drives: int
+    episodes: int
+    files: tuple[ExportedFile, ...]
+    template: str
+    """The chat template whose marks masks are compared with."""
+    mask_rows: int
+    mask_tokens: int
+    mask_learned: int
+    """Tokens that are learned."""
+    mask_differences: int
+    """Tokens, or marks of them, that are not the template's own."""
+    null_arguments: int
+    """Arguments that no run gave and reading the file put in."""
+    checked_by: str
+    """Versions of the trainer's packages; empty: they are not here, and nothing was loaded."""
+
+
 class DriveBenchReport(_Report):
-    """Answer of `bench drive`."""
+    """Answer of `bench drive`; a part that was left out is empty."""
 
     bench: Literal["drive"] = "drive"
     quick: bool
-    rows: tuple[ContextRow, ...]
-    environments: EnvironmentsMeasure
+    rows: tuple[ContextRow, ...] = ()
+    environments: EnvironmentsMeasure | None = None
+    references: tuple[ReferencesRow, ...] = ()
+    export: ExportMeasure | None = None
     versions: dict[str, str]
     seconds: float
     notes: tuple[str, ...] = ()
@@ -76,42 +134,40 @@ class DriveBenchReport(_Report):
 
 def render_drive_report(report: DriveBenchReport) -> str:
     """Return the tables in Markdown."""
-    lines = [
-        "| driver | template | window | tasks | right | steps needed | steps taken | tokens per task |"
-        " largest prompt | ended by |",
-        "|---|---|---:|---:|---:|---|---:|---:|---:|---|",
-    ]
-    keys = dict.fromkeys((row.driver, row.template, row.window) for row in report.rows)
-    for driver, template, window in keys:
-        rows = [r for r in report.rows if (r.driver, r.template, r.window) == (driver, template, window)]
-        lines.append(_line(driver, template, window, rows))
     versions = ", ".join(f"{name} {version}" for name, version in sorted(report.versions.items()))
-    said = [f"- {note}" for note in report.notes]
-    lines += ["", *_environments(report.environments), ""]
-    return (
-        "\n".join(
-            [
-                *lines,
-                "",
-                *_environments(report.environments),
-                "",
-                *said,
-                f"- {report.seconds:.0f} s in all; {versions}",
-            ]
-        )
-        + "\n"
-    )
+    said = [*report.notes, f"{report.seconds:.0f} s in all; {versions}"]
+    parts = [
+        _contexts(report.rows),
+        _environments(report.environments) if report.environments is not None else [],
+        _references(report.references),
+        _export(report.export) if report.export is not None else [],
+        [f"- {note}" for note in said],
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _contexts(every: Sequence[ContextRow]) -> list[str]:
+    keys = dict.fromkeys((row.driver, row.template, row.window) for row in every)
+    lines = [
+        "| driver | template | window | tasks | right | verified in the end | steps needed | steps taken |"
+        " tokens per task | largest prompt | ended by |",
+        "|---|---|---:|---:|---:|---:|---|---:|---:|---:|---|",
+    ]
+    for driver, template, window in keys:
+        rows = [r for r in every if (r.driver, r.template, r.window) == (driver, template, window)]
+        lines.append(_line(driver, template, window, rows))
+    return lines if keys else []
 
 
 def _line(driver: str, template: str, window: int, rows: Sequence[ContextRow]) -> str:
     ended = ", ".join(f"{row.ended} at {row.taken} of {row.steps}" for row in rows if not row.right)
     needed = ", ".join(str(row.steps) for row in rows)
-    right, count = sum(row.right for row in rows), len(rows)
+    right, count, verified = sum(row.right for row in rows), len(rows), sum(row.verified for row in rows)
     taken, tokens = sum(row.taken for row in rows), sum(row.tokens for row in rows) // count
     largest = max(row.largest_prompt for row in rows)
     return (
-        f"| {driver} | {template} | {window} | {count} | **{right}** | {needed} | {taken} | {tokens} |"
-        f" {largest} | {ended or 'finished'} |"
+        f"| {driver} | {template} | {window} | {count} | **{right}** | {verified} | {needed} | {taken} |"
+        f" {tokens} | {largest} | {ended or 'finished'} |"
     )
 
 
@@ -127,4 +183,41 @@ def _environments(measured: EnvironmentsMeasure) -> list[str]:
         "",
         f"- a killed worker: its client was told `{measured.killed_told}` and {again}; of the"
         f" {measured.at_once - 1} others **{measured.rewarded}** ended with reward 1",
+    ]
+
+
+def _references(rows: Sequence[ReferencesRow]) -> list[str]:
+    if not rows:
+        return []
+    lines = [
+        "| environment | tasks | played | references worth 1 | damaged worth 0 |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {row.environment} | {row.tasks} | {row.played} | **{row.right}** | **{row.damaged_wrong}** |"
+        for row in rows
+    ]
+    said = [f"- {row.environment} {one}" for row in rows for one in row.exceptions]
+    return [*lines, *(["", *said] if said else [])]
+
+
+def _export(measured: ExportMeasure) -> list[str]:
+    lines = ["| file of an export | rows | read by datasets | a step in its trainer |", "|---|---:|---:|---|"]
+    lines += [
+        f"| {one.file} | {one.rows} | {one.loaded} | {one.trained or 'not asked for'} |"
+        for one in measured.files
+    ]
+    if not measured.checked_by:
+        return [
+            *lines,
+            "",
+            "- nothing was loaded: the trainer's packages are not here; `--python` names them",
+        ]
+    return [
+        *lines,
+        "",
+        f"- of {measured.drives} drives, {measured.episodes} episodes; masks of {measured.mask_rows} rows:"
+        f" {measured.mask_learned} of {measured.mask_tokens} tokens are learned,"
+        f" **{measured.mask_differences}** differ from the marks of {measured.template};"
+        f" {measured.null_arguments} null arguments; {measured.checked_by}",
     ]

@@ -76,8 +76,8 @@ def requirements() -> list[str]:
     return ["mcp<2", *(f"{server.distribution}=={server.version}" for server in SET_ASIDE)]
 
 
-def explored_document(name: str, listener: ProgressListener) -> dict[str, JsonValue]:
-    """Return the configuration document of one server.
+def explored_document(name: str, folder: Path, listener: ProgressListener) -> dict[str, JsonValue]:
+    """Return the configuration document of one server, which works in a folder of its own.
 
     Raises:
         DemoServersMissing: it is one of the demo's and not installed.
@@ -91,4 +91,7 @@ def explored_document(name: str, listener: ProgressListener) -> dict[str, JsonVa
     own: dict[str, JsonValue] = {"effects": {name: cast("JsonValue", dict(aside.effects))}}
     if aside.reset != "none":
         own["reset"] = {name: aside.reset}
-    return {"mcpServers": {name: {"command": command, "args": [*aside.arguments]}}, "skillbank": own}
+    return {
+        "mcpServers": {name: {"command": command, "args": [*aside.arguments], "cwd": str(folder)}},
+        "skillbank": own,
+    }

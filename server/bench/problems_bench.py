@@ -21,9 +21,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from server.backends.backend import Message, Request, Wire
+from server.backends.errors import BackendTimeout
 from server.bank import Bank
 from server.bank.errors import BankError
 from server.bench.errors import BenchError
+from server.bench.kept import Kept
 from server.bench.models import spec_of
 from server.bench.problems import (
     CodeProblem,
@@ -65,6 +67,8 @@ _MATH = (
 )
 _FENCED = re.compile(r"```(?:python)?\n(.*?)```", re.DOTALL)
 _NEAR = 1e-6
+_ANSWER_SECONDS = 300.0
+"""A small model on a busy machine takes minutes to think 1,200 tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,8 @@ class ProblemsOptions:
     problems: Sequence[Problem]
     model: Wire
     listener: ProgressListener = field(default=ignore_progress)
+    kept: Kept = field(default_factory=lambda: Kept(None))
+    """Problems that an earlier run was answered."""
 
 
 class SetReport(BaseModel):
@@ -88,6 +94,8 @@ class SetReport(BaseModel):
     """Code problems none of whose asserts compares with a literal: nothing could judge them."""
     partly: int
     """Code problems of whose asserts some do not, and that were judged by the others."""
+    late: int
+    """Problems to which no answer came in time; they count as not right."""
     kept: int
     """Functions that passed and became skills; how many of these are active follows."""
     active: int
@@ -106,12 +114,18 @@ class ProblemsReport(BaseModel):
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Answered:
+class _Answered(BaseModel):
+    """What became of one problem: what a run that goes on keeps of it."""
+
+    model_config = ConfigDict(frozen=True)
+
     right: bool
     left_out: bool = False
     partly: bool = False
+    late: bool = False
     state: str | None = None
+    tokens: int = 0
+    seconds: float = 0.0
 
 
 async def run_problems_bench(options: ProblemsOptions, bank: Bank) -> ProblemsReport:
@@ -130,11 +144,15 @@ async def run_problems_bench(options: ProblemsOptions, bank: Bank) -> ProblemsRe
 
 
 async def _set(name: str, options: ProblemsOptions, bank: Bank) -> SetReport:
-    model, started = MeteredBackend(options.model), time.perf_counter()
     mine = [problem for problem in options.problems if problem.set == name]
     answers: list[_Answered] = []
     for number, problem in enumerate(mine, 1):
-        answers.append(await _answered(problem, model, bank))
+
+        async def make(problem: Problem = problem) -> _Answered:
+            return await _timed(problem, options.model, bank)
+
+        key = f"{options.model.name}/{problem.id}"
+        answers.append(await options.kept.or_made("problems", key, _Answered, make))
         right = sum(answer.right for answer in answers)
         options.listener(Progress("bench", f"{name} {number} of {len(mine)}: {right} right"))
     states = [answer.state for answer in answers if answer.state is not None]
@@ -144,18 +162,29 @@ async def _set(name: str, options: ProblemsOptions, bank: Bank) -> SetReport:
         right=sum(answer.right for answer in answers),
         left_out=sum(answer.left_out for answer in answers),
         partly=sum(answer.partly for answer in answers),
+        late=sum(answer.late for answer in answers),
         kept=len(states),
         active=states.count("active"),
-        tokens=model.usage.total,
-        seconds=time.perf_counter() - started,
+        tokens=sum(answer.tokens for answer in answers),
+        seconds=sum(answer.seconds for answer in answers),
     )
+
+
+async def _timed(problem: Problem, wire: Wire, bank: Bank) -> _Answered:
+    model, started = MeteredBackend(wire), time.perf_counter()
+    try:
+        answered = await _answered(problem, model, bank)
+    except BackendTimeout:
+        answered = _Answered(right=False, late=True)
+    spent = {"tokens": model.usage.total, "seconds": time.perf_counter() - started}
+    return answered.model_copy(update=spent)
 
 
 async def _answered(problem: Problem, model: MeteredBackend, bank: Bank) -> _Answered:
     match problem:
         case MathProblem():
             text = await _said(_MATH, problem.asked, model)
-            return _Answered(is_same_answer(_field(text, "answer") or text, problem.answer))
+            return _Answered(right=is_same_answer(_field(text, "answer") or text, problem.answer))
         case CodeProblem():
             if not _has_examples(problem):
                 return _Answered(right=False, left_out=True)
@@ -166,7 +195,8 @@ async def _answered(problem: Problem, model: MeteredBackend, bank: Bank) -> _Ans
 
 
 async def _said(rules: str, asked: str, model: MeteredBackend) -> str:
-    request = Request((Message("system", rules), Message("user", asked)), max_output_tokens=1_200)
+    messages = (Message("system", rules), Message("user", asked))
+    request = Request(messages, max_output_tokens=1_200, deadline_seconds=_ANSWER_SECONDS)
     return (await model.complete(request)).text
 
 
@@ -267,7 +297,9 @@ async def measure(request: BenchRequest) -> Measured:
         settings = replace(request.configured, store_path=Path(folder) / "store.db")
         async with open_bank(settings) as bank:
             model = await bank.context.models.open(spec_of(request.model))
-            report = await run_problems_bench(ProblemsOptions(problems, model, show_progress), bank)
+            report = await run_problems_bench(
+                ProblemsOptions(problems, model, show_progress, Kept(request.keep)), bank
+            )
     return Measured(report, render_problems_report(report))
 
 
@@ -276,12 +308,13 @@ def render_problems_report(report: ProblemsReport) -> str:
     head = (
         f"Asked of {report.model}, one answer each. Functions run in the sandbox against their asserts; those"
         " that pass are judged as code skills.\n\n"
-        "| set | right | left out | judged in part | kept as skills | active | tokens | seconds |\n"
-        "|---|---:|---:|---:|---:|---:|---:|---:|\n"
+        "| set | right | left out | judged in part | no answer in time | kept as skills | active | tokens |"
+        " seconds |\n"
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
     )
     rows = "".join(
-        f"| {one.name} | {one.right}/{one.problems} | {one.left_out} | {one.partly} | {one.kept} |"
-        f" {one.active} | {one.tokens} | {one.seconds:.0f} |\n"
+        f"| {one.name} | {one.right}/{one.problems} | {one.left_out} | {one.partly} | {one.late} |"
+        f" {one.kept} | {one.active} | {one.tokens} | {one.seconds:.0f} |\n"
         for one in report.sets
     )
     return head + rows

@@ -10,12 +10,22 @@ from typing import cast
 from server.bench.errors import BenchError
 from server.bench.request import BenchRequest, Measured
 
-__all__ = ["BENCHMARKS", "COMPILE_PARTS", "STREAM_PARTS", "Benchmark", "benchmark", "refuse_untaken"]
+__all__ = [
+    "BENCHMARKS",
+    "COMPILE_PARTS",
+    "DRIVE_PARTS",
+    "STREAM_PARTS",
+    "Benchmark",
+    "benchmark",
+    "refuse_untaken",
+]
 
 COMPILE_PARTS = ("accuracy", "tau", "selection", "gate")
 """Parts of the compile benchmark; selection and gate stand on the skills of accuracy."""
-STREAM_PARTS = ("suppression", "streams")
-"""Parts of the stream benchmark."""
+DRIVE_PARTS = ("context", "environments", "references", "export")
+"""Parts of the drive benchmark."""
+STREAM_PARTS = ("suppression", "streams", "foreign")
+"""Parts of the stream benchmark; foreign fetches packages, so that --quick has it only where it is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +96,25 @@ _ALL = (
         "explore",
         "server.bench.explore_bench",
         "explores real servers, three of which were set aside while it was built and are fetched likewise,"
-        " and solves held-out tasks before and after",
+        " and solves held-out tasks before and after; with --model a small part is planned by it too",
+        frozenset({"keep", "model"}),
     ),
     Benchmark(
         "drive",
         "server.bench.drive_bench",
         "drives long tasks step by step under each context template, by a scripted policy, and by a model"
-        " where --model names one",
-        frozenset({"model"}),
+        " where --model names one; measures the environment service; plays every reference solution of its"
+        " environments, whose packages are fetched likewise; and has --python read an export",
+        frozenset({"model", "keep", "parts", "python"}),
+        DRIVE_PARTS,
     ),
     Benchmark(
         "stream",
         "server.bench.stream_bench",
         "shows what curation does to skills that harm or make no difference, on simulated streams, and what a"
         " bank is worth over streams of recurring tasks on the demo's servers: without a model, with a"
-        " simulated one that says so, and with --model",
+        " simulated one that says so, and with --model; then over BFCL, τ²-bench and TextWorld, fetched"
+        " likewise",
         frozenset({"parts", "model", "keep"}),
         STREAM_PARTS,
     ),
@@ -108,7 +122,7 @@ _ALL = (
         "problems",
         "server.bench.problems_bench",
         "asks --model the problems of --tasks: a file of HumanEval, MBPP, GSM8K or MATH as published",
-        frozenset({"tasks", "model"}),
+        frozenset({"tasks", "model", "keep"}),
     ),
 )
 BENCHMARKS = {one.name: one for one in _ALL}
@@ -131,7 +145,7 @@ def refuse_untaken(one: Benchmark, request: BenchRequest) -> None:
     Raises:
         BenchError: there is one.
     """
-    optional = ("tasks", "model", "tape", "parts", "keep", "mcp_bench")
+    optional = ("tasks", "model", "tape", "parts", "keep", "mcp_bench", "python")
     for option in optional:
         if getattr(request, option) and option not in one.takes:
             takers = [other.name for other in _ALL if option in other.takes]

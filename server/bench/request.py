@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,6 +42,8 @@ class BenchRequest:
     """File that finished pieces are read from and added to, None: nothing is kept."""
     mcp_bench: Path | None = None
     """A checkout of MCP-Bench's repository, None: its tasks are left out."""
+    python: Path | None = None
+    """The interpreter that has the trainer's packages, None: this one."""
 
     @property
     def configured(self) -> Settings:
@@ -64,6 +67,8 @@ class Measured:
 
     report: BaseModel
     table: str
+    written: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Tables by the mark they are written at, where there are several; empty: the one, at its own mark."""
 
 
 def show_progress(progress: Progress) -> None:

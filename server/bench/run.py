@@ -21,14 +21,15 @@ async def run_bench(request: BenchRequest) -> int:
     """
     measured = await benchmark(request.name).measure(request)
     if request.write is not None:
-        write_table(request.write, request.name, measured.table)
+        for mark, table in (measured.written or {request.name: measured.table}).items():
+            write_table(request.write, mark, table)
     shown = measured.report.model_dump_json(indent=2) + "\n" if request.as_json else measured.table
     sys.stdout.write(shown)
     return 0
 
 
 def write_table(path: Path, name: str, table: str) -> None:
-    """Replace the table between a benchmark's marks in a Markdown file.
+    """Replace the table between the marks of a name in a Markdown file.
 
     Raises:
         BenchError: the file cannot be read or has no such marks.

@@ -1,7 +1,7 @@
 """The stream benchmark: what a bank is worth while tasks come in, and what curation does to a bad skill.
 
 `suppression` is simulated and says so; `streams` runs on real servers, planned without a model, by a
-simulated one that says so, and by a real one where it is given.
+simulated one that says so, and by a real one where it is given; `foreign` is over worlds of others.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ from importlib.metadata import version
 from pathlib import Path
 
 from server.backends.backend import Wire
+from server.bench.forks import open_forks
+from server.bench.kept import Kept
 from server.bench.models import spec_of
 from server.bench.registry import STREAM_PARTS
 from server.bench.request import BenchRequest, Measured, show_progress
+from server.bench.stream_foreign import ForeignSize, measure_foreign
+from server.bench.stream_foreign_report import render_foreign
 from server.bench.stream_report import StreamBenchReport
 from server.bench.stream_runs import StreamSize, measure_streams
 from server.bench.stream_table import render_stream_report
+from server.bench.stream_world import Stage
 from server.bench.suppression import SuppressionOptions, measure_suppression
 from server.progress import ProgressListener, ignore_progress
 from server.wiring import open_bank
@@ -34,6 +39,7 @@ class StreamOptions:
     parts: tuple[str, ...] = STREAM_PARTS
     streams: StreamSize = field(default_factory=StreamSize)
     suppression: SuppressionOptions = field(default_factory=SuppressionOptions)
+    foreign: ForeignSize = field(default_factory=ForeignSize)
     listener: ProgressListener = ignore_progress
     model: Wire | None = None
     """A real model that plans a part of the stream, None: none does."""
@@ -51,10 +57,12 @@ def quick_stream_options() -> StreamOptions:
             planted=1,
             frozen=("without a model",),
             changed=0,
+            hard=0,
             conditions=("none", "+ curation"),
             simulated=("none", "+ curation"),
         ),
         suppression=SuppressionOptions(streams=20),
+        foreign=ForeignSize(families=1, each=2),
     )
 
 
@@ -67,12 +75,18 @@ async def run_stream_bench(options: StreamOptions) -> StreamBenchReport:
         curve = measure_suppression(simulated, time.perf_counter)
     streams = None
     if "streams" in options.parts:
-        streams = await measure_streams(options.streams, options.listener, options.model, options.keep)
+        async with open_forks() as forks:
+            stage = Stage(options.listener, forks)
+            streams = await measure_streams(options.streams, stage, options.model, options.keep)
+    foreign = None
+    if "foreign" in options.parts:
+        foreign = await measure_foreign(options.foreign, Kept(options.keep), options.listener)
     return StreamBenchReport(
         quick=options.quick,
         versions={"python": platform.python_version(), "skillbank": version("skillbank")},
         suppression=curve,
         streams=streams,
+        foreign=foreign,
         seconds=time.perf_counter() - started,
     )
 
@@ -81,6 +95,8 @@ async def measure(request: BenchRequest) -> Measured:
     """Measure what the command asks for."""
     options = quick_stream_options() if request.quick else StreamOptions()
     parts = request.parts_of(STREAM_PARTS)
+    if request.quick and not request.parts:
+        parts = tuple(part for part in parts if part != "foreign")
     options = replace(options, parts=parts, keep=request.keep, listener=show_progress)
     if request.model is None:
         return _measured(await run_stream_bench(options))
@@ -90,4 +106,9 @@ async def measure(request: BenchRequest) -> Measured:
 
 
 def _measured(report: StreamBenchReport) -> Measured:
-    return Measured(report, render_stream_report(report))
+    tables: dict[str, str] = {}
+    if report.suppression or report.streams:
+        tables["stream"] = render_stream_report(report)
+    if report.foreign:
+        tables["stream-foreign"] = render_foreign(report.foreign)
+    return Measured(report, "\n".join(tables.values()), tables)

@@ -16,8 +16,7 @@ from server.bench.servers import DEMO_SERVERS
 from server.bench.stream_episodes import Answer, Played, play
 from server.bench.stream_report import ChangedReport
 from server.bench.stream_tasks import FAMILIES, servers_of, stream_of
-from server.bench.stream_world import WAYS, open_stream_bank
-from server.progress import Progress, ProgressListener
+from server.bench.stream_world import WAYS, Stage, open_stream_bank
 
 __all__ = ["measure_changed"]
 
@@ -26,26 +25,26 @@ _FAMILIES = ("sha256", "md5", "product")
 
 
 async def measure_changed(
-    length: int, seed: int, listener: ProgressListener, families: Sequence[str] = _FAMILIES
+    length: int, seed: int, stage: Stage, families: Sequence[str] = _FAMILIES
 ) -> ChangedReport:
     """Return what a curated bank does before, at and after the change.
 
     Args:
         length: tasks; half of them before the change, a sixth before anybody looked at it.
         seed: of the stream.
-        listener: told what is measured.
+        stage: where banks are opened.
         families: of the stream; the tool that changes is that of `sha256`.
     """
     stream = stream_of(length, seed, tuple(one for one in FAMILIES if one.id in families))
     half, seen = length // 2, length // 2 + length // 6
-    way = WAYS["+ curation"]
+    way, servers = WAYS["+ curation"], servers_of(stream)
     with TemporaryDirectory(prefix="skillbank-bench-") as folder:
-        listener(Progress("bench", f"a tool changes in mid-stream: {half} tasks before"))
-        async with open_stream_bank(Path(folder), way, servers=servers_of(stream)) as bank:
+        stage.tell(f"a tool changes in mid-stream: {half} tasks before")
+        async with open_stream_bank(Path(folder), way, servers=servers, forks=stage.forks) as bank:
             before = await play(stream[:half], way, bank)
-        listener(Progress("bench", "a tool changes in mid-stream: after the update"))
+        stage.tell("a tool changes in mid-stream: after the update")
         async with open_stream_bank(
-            Path(folder), way, servers=servers_of(stream), replaced=_updated()
+            Path(folder), way, servers=servers, replaced=_updated(), forks=stage.forks
         ) as bank:
             await bank.context.snapshot()
             unseen = await play(stream[half:seen], way, bank)
@@ -60,7 +59,7 @@ async def measure_changed(
         before_right=_right(before),
         unseen=len(unseen.answers),
         unseen_right=_right(unseen),
-        unseen_direct=sum(answer.direct for answer in _over_tool(unseen.answers)),
+        unseen_direct=sum(f"{_SERVER}/{_TOOL}" in answer.direct_tools for answer in unseen.answers),
         stale=tuple(stale),
         after=len(after.answers),
         after_right=_right(after),

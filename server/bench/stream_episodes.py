@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from catalog.similarity import words
 from server.bank import Bank
+from server.bench.stream_shown import show
 from server.bench.stream_tasks import StreamTask
 from server.bench.stream_world import Way, approve_all
 from server.reports import RepairReport
@@ -46,6 +47,8 @@ class Answer:
     tokens: int
     calls: int
     seconds: float
+    direct_tools: tuple[str, ...] = ()
+    """What that skill called, as `SERVER/TOOL`."""
 
 
 @dataclass
@@ -62,7 +65,15 @@ class Memory:
         """Remember how a task was solved."""
         nodes = report.workflow.get("nodes")
         calls = [cast("dict[str, JsonValue]", node) for node in nodes] if isinstance(nodes, list) else []
-        said = "; then ".join(f"call {_tool(call)} with {call.get('arguments')}" for call in calls)
+        self._keep(task, [(_tool(call), call.get("arguments")) for call in calls])
+
+    def keep_shown(self, task: StreamTask) -> None:
+        """Remember how a client worked a task out."""
+        plan = task.family.plan
+        self._keep(task.task, [(call.tool.partition("/")[2], dict(call.arguments)) for call in plan])
+
+    def _keep(self, task: str, calls: Sequence[tuple[str, JsonValue]]) -> None:
+        said = "; then ".join(f"call {tool} with {arguments}" for tool, arguments in calls)
         if said:
             self.lines.append((frozenset(words(task)), f"When asked: {task}\nWhat was right: {said}"))
 
@@ -84,7 +95,7 @@ def _tool(call: dict[str, JsonValue]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A stream that was played: answers in order, and active skills after each quarter."""
+    """A stream that was played: answers to what was asked in order, and active skills after each quarter."""
 
     answers: Sequence[Answer]
     bank: tuple[int, ...]
@@ -104,6 +115,7 @@ class _AnswerLine(BaseModel):
     tokens: int
     calls: int
     seconds: float
+    direct_tools: tuple[str, ...] = ()
 
 
 class PlayedLines(BaseModel):
@@ -117,12 +129,13 @@ class PlayedLines(BaseModel):
     @classmethod
     def of(cls, played: Played) -> PlayedLines:
         """Return what is kept of a played stream."""
-        lines = [_AnswerLine(task=place, **_fields(one)) for place, one in enumerate(played.answers)]
+        lines = [_AnswerLine(task=one.task.number, **_fields(one)) for one in played.answers]
         return cls(answers=tuple(lines), bank=played.bank)
 
     def played(self, stream: Sequence[StreamTask]) -> Played:
         """Return the played stream, whose tasks are these."""
-        given = [(stream[line.task], line.model_dump(exclude={"task"})) for line in self.answers]
+        by_number = {task.number: task for task in stream}
+        given = [(by_number[line.task], line.model_dump(exclude={"task"})) for line in self.answers]
         return Played([Answer(task=task, **rest) for task, rest in given], self.bank)
 
 
@@ -144,7 +157,13 @@ async def play(stream: Sequence[StreamTask], way: Way, bank: Bank, memory: Memor
     memory = memory or Memory()
     quarter = max(1, len(stream) // 4)
     for number, task in enumerate(stream, 1):
-        answers.append(await solved(task, way, bank, memory, flipped=dice.random() < way.noise))
+        flipped = dice.random() < way.noise
+        if not task.is_shown:
+            answers.append(await solved(task, way, bank, memory, flipped=flipped))
+        elif way.learning != "off":
+            await show(task, bank)
+        elif way.remembers:
+            memory.keep_shown(task)
         if not way.gated:
             approve_all(bank)
         if number % quarter == 0 and len(sizes) < 4:
@@ -166,7 +185,7 @@ async def solved(
     """
     label = f"!({task.assertion})" if flipped else task.assertion
     remembered = memory.like(task.task) if memory is not None and way.remembers else ()
-    checks = Checks((label,)) if way.checked else Checks()
+    checks = Checks((label,)) if way.checked and task.is_checked else Checks()
     request = SolveRequest(checks=checks, budget=way.budget, route=way.route, experiences=remembered)
     store = bank.context.store
     known = {trace.id for trace in store.traces(_TRACES_READ)}
@@ -178,7 +197,8 @@ async def solved(
     first = new[-1] if new else None
     is_direct = first is not None and first.route == "direct"
     right = task.is_answered_by(cast("JsonValue", report.outputs))
-    if memory is not None and way.remembers and way.checked and right and not flipped:
+    is_known_right = right and way.checked and task.is_checked and not flipped
+    if memory is not None and way.remembers and is_known_right:
         memory.keep(task.task, report)
     return Answer(
         task=task,
@@ -191,4 +211,5 @@ async def solved(
         tokens=report.tokens,
         calls=report.calls,
         seconds=seconds,
+        direct_tools=tuple(str(step.tool) for step in first.steps) if first is not None and is_direct else (),
     )

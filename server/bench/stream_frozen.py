@@ -16,8 +16,7 @@ from server.backends.backend import Wire
 from server.bench.stream_episodes import Answer, Memory, Played, play
 from server.bench.stream_report import FrozenReport, FrozenWay
 from server.bench.stream_tasks import StreamTask, servers_of
-from server.bench.stream_world import WAYS, Way, open_stream_bank
-from server.progress import Progress, ProgressListener
+from server.bench.stream_world import WAYS, Stage, Way, open_stream_bank
 
 __all__ = ["measure_frozen"]
 
@@ -31,7 +30,7 @@ _FROZEN: dict[str, Way] = {
 
 
 async def measure_frozen(
-    stream: Sequence[StreamTask], planner: Wire | None, named: str, listener: ProgressListener
+    stream: Sequence[StreamTask], planner: Wire | None, named: str, stage: Stage
 ) -> FrozenReport:
     """Return what each way makes of the second half of a stream with the bank of the first.
 
@@ -39,33 +38,36 @@ async def measure_frozen(
         stream: the first half grows the bank.
         planner: the model that plans; None: the deterministic planner.
         named: the planner, for the report.
-        listener: told what is measured.
+        stage: where banks are opened.
     """
     half = len(stream) // 2
     grown, held, servers = stream[:half], stream[half:], servers_of(stream)
     ways: list[FrozenWay] = []
     with TemporaryDirectory(prefix="skillbank-bench-") as folder:
         place = Path(folder)
-        listener(Progress("bench", f"frozen bank, {named}: grow on {half} tasks"))
-        async with open_stream_bank(place, WAYS["+ reuse"], planner, servers=servers) as bank:
+        stage.tell(f"frozen bank, {named}: grow on {half} tasks")
+        async with open_stream_bank(
+            place, WAYS["+ reuse"], planner, servers=servers, forks=stage.forks
+        ) as bank:
             await play(grown, WAYS["+ reuse"], bank)
         for name, way in _FROZEN.items():
-            listener(Progress("bench", f"frozen bank, {named}: {name}"))
-            async with open_stream_bank(place, way, planner, servers=servers) as bank:
+            stage.tell(f"frozen bank, {named}: {name}")
+            async with open_stream_bank(place, way, planner, servers=servers, forks=stage.forks) as bank:
                 ways.append(_way(name, await play(held, way, bank)))
     if planner is not None:
-        listener(Progress("bench", f"frozen bank, {named}: text memory"))
-        ways.append(_way("text memory", await _by_memory(grown, held, planner)))
+        stage.tell(f"frozen bank, {named}: text memory")
+        ways.append(_way("text memory", await _by_memory(stream, planner, stage)))
     return FrozenReport(planner=named, grown_on=half, held_out=len(held), ways=tuple(ways))
 
 
-async def _by_memory(grown: Sequence[StreamTask], held: Sequence[StreamTask], planner: Wire) -> Played:
+async def _by_memory(stream: Sequence[StreamTask], planner: Wire, stage: Stage) -> Played:
     """Gather a memory on the first half, with checks as the bank had them; use it without on the second."""
-    memory, way = Memory(), WAYS["text memory"]
+    memory, way, half = Memory(), WAYS["text memory"], len(stream) // 2
     with TemporaryDirectory(prefix="skillbank-bench-") as folder:
-        async with open_stream_bank(Path(folder), way, planner, servers=servers_of([*grown, *held])) as bank:
-            await play(grown, way, bank, memory)
-            return await play(held, replace(way, checked=False), bank, memory)
+        place, servers = Path(folder), servers_of(stream)
+        async with open_stream_bank(place, way, planner, servers=servers, forks=stage.forks) as bank:
+            await play(stream[:half], way, bank, memory)
+            return await play(stream[half:], replace(way, checked=False), bank, memory)
 
 
 def _way(name: str, played: Played) -> FrozenWay:

@@ -11,8 +11,7 @@ from server.bank import Bank
 from server.bench.stream_episodes import Answer, solved
 from server.bench.stream_report import PlantedReport
 from server.bench.stream_tasks import FAMILIES, StreamTask, stream_of
-from server.bench.stream_world import WAYS, open_stream_bank
-from server.progress import Progress, ProgressListener
+from server.bench.stream_world import WAYS, Stage, open_stream_bank
 from skills_store.skill import ReplayTest, Skill
 from skills_store.workflow.hashing import content_hash, shape_hash
 from skills_store.workflow.model import Workflow
@@ -24,15 +23,16 @@ _SERVERS = ("hashlib", "calculator")
 _WITHIN = 14
 
 
-async def measure_planted(streams: int, seed: int, listener: ProgressListener) -> PlantedReport:
+async def measure_planted(streams: int, seed: int, stage: Stage) -> PlantedReport:
     """Plant a skill that hashes with the wrong algorithm, and see how soon it is restricted."""
     family = tuple(one for one in FAMILIES if one.id == "sha256")
     uses: list[int] = []
     right = answered = 0
     for number in range(streams):
-        listener(Progress("bench", f"planted harmful skill: stream {number + 1} of {streams}"))
+        stage.tell(f"planted harmful skill: stream {number + 1} of {streams}")
         with TemporaryDirectory(prefix="skillbank-bench-") as folder:
-            async with open_stream_bank(Path(folder), WAYS["+ curation"], servers=_SERVERS) as bank:
+            way, place = WAYS["+ curation"], Path(folder)
+            async with open_stream_bank(place, way, servers=_SERVERS, forks=stage.forks) as bank:
                 found, answers = await _until_restricted(stream_of(_LENGTH, seed + number, family), bank)
         uses.append(found)
         right, answered = right + sum(a.right for a in answers), answered + len(answers)

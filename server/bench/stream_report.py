@@ -9,12 +9,14 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from server.bench.stream_foreign_report import ForeignReport
 from server.bench.suppression import SuppressionReport
 
 __all__ = [
     "ChangedReport",
     "FrozenReport",
     "FrozenWay",
+    "HardReport",
     "NoiseReport",
     "Pair",
     "PlannerRuns",
@@ -55,8 +57,10 @@ class StreamRun(_Report):
     """Learning included."""
     bank: tuple[int, ...]
     """Active skills after each quarter of the stream."""
-    wrong: tuple[str, ...] = ()
-    """The first tasks that were not answered right, by family."""
+    wrong: dict[str, int] = Field(default_factory=dict[str, int])
+    """Tasks that were not answered right, by family."""
+    wrong_direct: tuple[str, ...] = ()
+    """Tasks that a skill answered wrong by itself, in their words; the first few."""
 
 
 class Pair(_Report):
@@ -139,7 +143,7 @@ class ChangedReport(_Report):
     """Tasks after the change and before an operator looked at the tool."""
     unseen_right: int
     unseen_direct: int
-    """Direct hits of a skill on the changed tool meanwhile; each would be a call nobody vouched for."""
+    """Direct hits of a skill that calls the changed tool meanwhile; each is a call nobody vouched for."""
     stale: tuple[str, ...]
     """Skills that were stale when the change was noticed."""
     after: int
@@ -154,6 +158,18 @@ class ChangedReport(_Report):
     """Wrong answers that a skill gave after the change."""
 
 
+class HardReport(_Report):
+    """The harder stream: what is shown by a client, what is asked with a check and without one."""
+
+    shown: int
+    """Tasks that a client worked out; they are in no count of the conditions."""
+    asked: int
+    checked: int
+    """Asked tasks that came with their check."""
+    families: tuple[str, ...]
+    planners: tuple[PlannerRuns, ...]
+
+
 class StreamsReport(_Report):
     """Streams over real servers."""
 
@@ -163,6 +179,7 @@ class StreamsReport(_Report):
     servers: tuple[str, ...]
     planners: tuple[PlannerRuns, ...]
     noise: NoiseReport | None = None
+    hard: HardReport | None = None
     frozen: tuple[FrozenReport, ...] = ()
     planted: PlantedReport | None = None
     changed: ChangedReport | None = None
@@ -179,4 +196,6 @@ class StreamBenchReport(_Report):
     """Simulated. None where it was not asked for."""
     streams: StreamsReport | None = None
     """Over real servers. None where it was not asked for."""
+    foreign: ForeignReport | None = None
+    """Over worlds of others. None where it was not asked for."""
     seconds: float = 0.0

@@ -7,35 +7,33 @@ Differs: families recur over real tool servers; a planner without a model, one t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
 from server.backends.backend import Wire
+from server.bench.forks import Forks
 from server.bench.kept import Kept
 from server.bench.stream_changed import measure_changed
-from server.bench.stream_episodes import Answer, Played, PlayedLines, play
+from server.bench.stream_compared import compare_conditions, noise_cost
+from server.bench.stream_episodes import Played, PlayedLines, play
 from server.bench.stream_frozen import measure_frozen
+from server.bench.stream_hard import hard_stream
 from server.bench.stream_planner import simulated_planner
 from server.bench.stream_planted import measure_planted
 from server.bench.stream_report import (
     ChangedReport,
     FrozenReport,
-    NoiseReport,
-    Pair,
-    PlannerRuns,
+    HardReport,
     PlantedReport,
-    StreamRun,
     StreamsReport,
 )
 from server.bench.stream_tasks import FAMILIES, StreamTask, servers_of, stream_of
-from server.bench.stream_world import NOISE, WAYS, Condition, open_stream_bank
-from server.progress import Progress, ProgressListener
+from server.bench.stream_world import WAYS, Condition, Stage, open_stream_bank
 
-__all__ = ["StreamSize", "mcnemar", "measure_streams"]
+__all__ = ["StreamSize", "measure_streams"]
 
 _WITHOUT_MODEL: tuple[Condition, ...] = (
     "none",
@@ -46,16 +44,9 @@ _WITHOUT_MODEL: tuple[Condition, ...] = (
     "20 % label noise",
 )
 _WITH_MODEL: tuple[Condition, ...] = ("none", "compile only", "+ reuse", "+ curation", "text memory")
-_COMPARED: tuple[tuple[Condition, Condition], ...] = (
-    ("none", "compile only"),
-    ("compile only", "+ reuse"),
-    ("+ reuse", "+ curation"),
-    ("none", "+ curation"),
-    ("text memory", "+ curation"),
-    ("+ reuse", "no admission gate"),
-)
+_WITH_REAL_MODEL: tuple[Condition, ...] = ("none", "+ curation", "text memory")
+_COMPACT = "compact planner"
 _DETERMINISTIC = "deterministic planner, no model"
-_MOST_WRONG_TOLD = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +60,10 @@ class StreamSize:
     """The first so many."""
     planted: int = 12
     """Streams with a harmful skill."""
-    with_model: int = 24
+    with_model: int = 10
     """Tasks that a real model plans, where one is given."""
+    families_with_model: int = 2
+    """Families of these: few, so that they recur."""
     conditions: tuple[Condition, ...] = _WITHOUT_MODEL
     """Without a model."""
     simulated: tuple[Condition, ...] = _WITH_MODEL
@@ -79,16 +72,20 @@ class StreamSize:
     """Planners under which a grown bank is frozen and its ways are compared."""
     changed: int = 36
     """Tasks of the stream in which a tool changes; 0: it is left out."""
+    hard: int = 134
+    """Tasks of the harder stream; 0: it is left out."""
+    hard_conditions: tuple[Condition, ...] = _WITHOUT_MODEL[:-1]
+    hard_simulated: tuple[Condition, ...] = ("none", "+ reuse", "+ curation", "text memory")
 
 
 async def measure_streams(
-    size: StreamSize, listener: ProgressListener, model: Wire | None = None, keep: Path | None = None
+    size: StreamSize, stage: Stage, model: Wire | None = None, keep: Path | None = None
 ) -> StreamsReport:
-    """Return what every condition made of the same stream.
+    """Return what every condition made of the same streams.
 
     Args:
         size: how much is run.
-        listener: told what is measured.
+        stage: where banks are opened.
         model: a real one, which plans a part of the stream; None: none does.
         keep: a file that finished conditions are read from and added to; None: nothing is kept.
 
@@ -96,39 +93,62 @@ async def measure_streams(
         DemoServersMissing: the tool servers are not installed.
     """
     stream = stream_of(size.length, size.seed, FAMILIES[: size.families])
-    kept = _Pieces(Kept(keep), size, listener)
-    played = await kept.conditions(stream, size.conditions, None)
-    planners = [_runs(_DETERMINISTIC, played)]
-    frozen: list[FrozenReport] = []
-    if "without a model" in size.frozen:
-        frozen.append(await kept.frozen(stream, None, _DETERMINISTIC))
+    pieces = _Pieces(Kept(keep), size, stage)
+    played = await pieces.conditions(stream, size.conditions, None)
+    planners = [compare_conditions(_DETERMINISTIC, played)]
     if size.simulated:
-        simulated = await kept.simulated(stream)
-        planners.append(_runs("compact planner", simulated, is_simulated=True))
-    if "simulated" in size.frozen:
-        planner = simulated_planner(stream, size.seed)
-        frozen.append(await kept.frozen(stream, planner, "compact planner (simulated)"))
+        simulated = await pieces.simulated(stream, size.simulated)
+        planners.append(compare_conditions(_COMPACT, simulated, is_simulated=True))
     if model is not None:
-        part = stream[: size.with_model]
-        modelled = await kept.conditions(part, ("none", "+ curation", "text memory"), model)
-        planners.append(_runs(f"{model.name}, the first {len(part)} tasks", modelled))
+        part = stream_of(size.with_model, size.seed, FAMILIES[: size.families_with_model])
+        named = f"{model.name}, {len(part)} tasks of {size.families_with_model} families"
+        modelled = await pieces.conditions(part, _WITH_REAL_MODEL, model, named)
+        planners.append(compare_conditions(named, modelled))
     return StreamsReport(
         seed=size.seed,
         length=size.length,
         families=tuple(family.id for family in FAMILIES[: size.families]),
         servers=servers_of(stream),
         planners=tuple(planners),
-        noise=_noise(played),
-        frozen=tuple(frozen),
-        planted=await kept.planted() if size.planted else None,
-        changed=await kept.changed() if size.changed else None,
+        noise=noise_cost(played),
+        hard=await _hard(pieces) if size.hard else None,
+        frozen=await _frozen(stream, pieces),
+        planted=await pieces.planted() if size.planted else None,
+        changed=await pieces.changed() if size.changed else None,
         not_measured=_not_measured(model),
     )
 
 
+async def _hard(pieces: _Pieces) -> HardReport:
+    size = pieces.size
+    stream = hard_stream(size.hard, size.seed)
+    asked = [task for task in stream if not task.is_shown]
+    without = await pieces.conditions(stream, size.hard_conditions, None, "hard")
+    planners = [compare_conditions(_DETERMINISTIC, without)]
+    if size.hard_simulated:
+        simulated = await pieces.simulated(stream, size.hard_simulated, "hard")
+        planners.append(compare_conditions(_COMPACT, simulated, is_simulated=True))
+    return HardReport(
+        shown=len(stream) - len(asked),
+        asked=len(asked),
+        checked=sum(task.is_checked for task in asked),
+        families=tuple(sorted({task.family.id for task in stream})),
+        planners=tuple(planners),
+    )
+
+
+async def _frozen(stream: Sequence[StreamTask], pieces: _Pieces) -> tuple[FrozenReport, ...]:
+    wanted, found = pieces.size.frozen, list[FrozenReport]()
+    if "without a model" in wanted:
+        found.append(await pieces.frozen(stream, None, _DETERMINISTIC))
+    if "simulated" in wanted:
+        planner = simulated_planner(stream, pieces.size.seed)
+        found.append(await pieces.frozen(stream, planner, f"{_COMPACT} (simulated)"))
+    return tuple(found)
+
+
 def _not_measured(model: Wire | None) -> tuple[str, ...]:
-    there = ("τ²-bench, BFCL and TextWorld as families",)
-    return there if model is not None else ("a real model: give one with --model", *there)
+    return () if model is not None else ("a real model: give one with --model",)
 
 
 @dataclass(frozen=True)
@@ -137,38 +157,44 @@ class _Pieces:
 
     kept: Kept
     size: StreamSize
-    listener: ProgressListener
+    stage: Stage
 
     async def conditions(
-        self, stream: Sequence[StreamTask], conditions: Sequence[Condition], planner: Wire | None
+        self,
+        stream: Sequence[StreamTask],
+        conditions: Sequence[Condition],
+        planner: Wire | None,
+        part: str = "streams",
     ) -> dict[Condition, Played]:
         """Return what each condition made of a stream."""
         played: dict[Condition, Played] = {}
         who = planner.name if planner is not None else "no model"
         for condition in conditions:
-            self.listener(Progress("bench", f"stream of {len(stream)} tasks, {who}: {condition}"))
+            self.stage.tell(f"{part}: {len(stream)} tasks, {who}: {condition}")
 
             async def make(condition: Condition = condition) -> PlayedLines:
-                return PlayedLines.of(await _played(stream, condition, planner))
+                return PlayedLines.of(await _played(stream, condition, planner, self.stage.forks))
 
             key = f"{who}, {condition}, {self._size} of {len(stream)}"
-            lines = await self.kept.or_made("streams", key, PlayedLines, make)
+            lines = await self.kept.or_made(part, key, PlayedLines, make)
             played[condition] = lines.played(stream)
         return played
 
-    async def simulated(self, stream: Sequence[StreamTask]) -> dict[Condition, Played]:
+    async def simulated(
+        self, stream: Sequence[StreamTask], conditions: Sequence[Condition], part: str = "streams"
+    ) -> dict[Condition, Played]:
         """Play with a planner that makes the same mistakes in each condition."""
         played: dict[Condition, Played] = {}
-        for condition in self.size.simulated:
+        for condition in conditions:
             planner = simulated_planner(stream, self.size.seed)
-            played |= await self.conditions(stream, (condition,), planner)
+            played |= await self.conditions(stream, (condition,), planner, part)
         return played
 
     async def frozen(self, stream: Sequence[StreamTask], planner: Wire | None, name: str) -> FrozenReport:
         """Return what a frozen bank is worth, way by way."""
 
         async def make() -> FrozenReport:
-            return await measure_frozen(stream, planner, name, self.listener)
+            return await measure_frozen(stream, planner, name, self.stage)
 
         return await self.kept.or_made("frozen", f"{name}, {self._size}", FrozenReport, make)
 
@@ -176,7 +202,7 @@ class _Pieces:
         """Return how soon a harmful skill is restricted."""
 
         async def make() -> PlantedReport:
-            return await measure_planted(self.size.planted, self.size.seed, self.listener)
+            return await measure_planted(self.size.planted, self.size.seed, self.stage)
 
         return await self.kept.or_made("planted", f"{self.size.planted}, {self._size}", PlantedReport, make)
 
@@ -184,7 +210,7 @@ class _Pieces:
         """Return what a tool that changes in mid-stream costs."""
 
         async def make() -> ChangedReport:
-            return await measure_changed(self.size.changed, self.size.seed, self.listener)
+            return await measure_changed(self.size.changed, self.size.seed, self.stage)
 
         return await self.kept.or_made("changed", f"{self.size.changed}, {self._size}", ChangedReport, make)
 
@@ -193,70 +219,11 @@ class _Pieces:
         return f"{self.size.length} tasks, {self.size.families} families, seed {self.size.seed}"
 
 
-async def _played(stream: Sequence[StreamTask], condition: Condition, planner: Wire | None) -> Played:
+async def _played(
+    stream: Sequence[StreamTask], condition: Condition, planner: Wire | None, forks: Forks | None
+) -> Played:
     way = WAYS[condition]
     with TemporaryDirectory(prefix="skillbank-bench-") as folder:
-        async with open_stream_bank(Path(folder), way, planner, servers=servers_of(stream)) as bank:
+        place, servers = Path(folder), servers_of(stream)
+        async with open_stream_bank(place, way, planner, servers=servers, forks=forks) as bank:
             return await play(stream, way, bank)
-
-
-def _runs(planner: str, played: Mapping[Condition, Played], *, is_simulated: bool = False) -> PlannerRuns:
-    answers: dict[Condition, Sequence[Answer]] = {name: one.answers for name, one in played.items()}
-    return PlannerRuns(
-        planner=planner,
-        simulated=is_simulated,
-        runs=tuple(_summary(condition, one) for condition, one in played.items()),
-        pairs=tuple(_pair(one, two, answers) for one, two in _COMPARED if one in answers and two in answers),
-    )
-
-
-def _summary(condition: Condition, played: Played) -> StreamRun:
-    answers = played.answers
-    late = [answer for answer in answers if answer.task.number >= len(answers) // 2]
-    wrong = [answer.task.family.id for answer in answers if not answer.right]
-    return StreamRun(
-        condition=condition,
-        tasks=len(answers),
-        right=sum(answer.right for answer in answers),
-        direct=sum(answer.direct for answer in answers),
-        direct_right=sum(answer.direct_right for answer in answers),
-        late_direct=sum(answer.direct for answer in late),
-        late_tasks=len(late),
-        withheld=sum(answer.withheld for answer in answers),
-        tokens=sum(answer.tokens for answer in answers),
-        late_tokens=sum(answer.tokens for answer in late),
-        calls=sum(answer.calls for answer in answers),
-        seconds=sum(answer.seconds for answer in answers),
-        bank=played.bank,
-        wrong=tuple(wrong[:_MOST_WRONG_TOLD]),
-    )
-
-
-def _noise(played: Mapping[Condition, Played]) -> NoiseReport | None:
-    noisy, clean = played.get("20 % label noise"), played.get("+ curation")
-    if noisy is None or clean is None:
-        return None
-    both = [
-        (one, other)
-        for one, other in zip(noisy.answers, clean.answers, strict=True)
-        if one.labelled and other.labelled
-    ]
-    return NoiseReport(
-        share=NOISE,
-        tasks=len(both),
-        right=sum(one.right for one, _ in both),
-        right_without_noise=sum(other.right for _, other in both),
-    )
-
-
-def _pair(one: Condition, two: Condition, answers: Mapping[Condition, Sequence[Answer]]) -> Pair:
-    both = list(zip(answers[one], answers[two], strict=True))
-    only_one = sum(a.right and not b.right for a, b in both)
-    only_two = sum(b.right and not a.right for a, b in both)
-    return Pair(one=one, two=two, only_one=only_one, only_two=only_two, p=mcnemar(only_one, only_two))
-
-
-def mcnemar(only_one: int, only_two: int) -> float:
-    """Return the two-sided p of McNemar's exact test, 1 where nothing is discordant."""
-    total, least = only_one + only_two, min(only_one, only_two)
-    return min(1.0, 2 * sum(comb(total, k) for k in range(least + 1)) / 2**total)

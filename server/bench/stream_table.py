@@ -5,6 +5,7 @@ from __future__ import annotations
 from server.bench.stream_report import (
     ChangedReport,
     FrozenReport,
+    HardReport,
     NoiseReport,
     PlannerRuns,
     PlantedReport,
@@ -52,6 +53,7 @@ def _streams(found: StreamsReport) -> str:
     )
     parts = [_planner(one) for one in found.planners]
     parts += [_noise(found.noise)] if found.noise else []
+    parts += [_hard(found.hard)] if found.hard else []
     parts += [_frozen(one) for one in found.frozen]
     parts += [_planted(found.planted)] if found.planted else []
     parts += [_changed(found.changed)] if found.changed else []
@@ -72,7 +74,28 @@ def _planner(found: PlannerRuns) -> str:
         f" {pair.only_two}, McNemar p = {pair.p:.3g}\n"
         for pair in found.pairs
     )
-    return f"{head}{''.join(_run(run) for run in found.runs)}\n{pairs}{_ratio(found)}"
+    cases = "".join(_wrong(run) + _wrong_direct(run) for run in found.runs)
+    return f"{head}{''.join(_run(run) for run in found.runs)}\n{pairs}{_ratio(found)}{cases}"
+
+
+def _hard(found: HardReport) -> str:
+    head = (
+        f"Harder stream: {found.asked} tasks asked, {found.checked} of them with their check, and"
+        f" {found.shown} that a client worked out and showed; families {', '.join(found.families)}.\n\n"
+    )
+    return head + "\n".join(_planner(one) for one in found.planners)
+
+
+def _wrong(run: StreamRun) -> str:
+    if not run.wrong:
+        return ""
+    by_family = ", ".join(f"{name} {count}" for name, count in run.wrong.items())
+    return f"- not right under {run.condition}: {by_family}\n"
+
+
+def _wrong_direct(run: StreamRun) -> str:
+    said = "; ".join(run.wrong_direct)
+    return f"- answered wrong by a skill under {run.condition}: {said}\n" if said else ""
 
 
 def _run(run: StreamRun) -> str:
@@ -135,7 +158,8 @@ def _changed(found: ChangedReport) -> str:
     )
     return (
         f"- an argument renamed in mid-stream: {found.before_right} of {found.before} right before;"
-        f" {found.unseen_right} of {found.unseen} before an operator looked ({found.unseen_direct} direct);"
+        f" {found.unseen_right} of {found.unseen} before an operator looked"
+        f" ({found.unseen_direct} by a skill that calls the changed tool);"
         f" {found.after_right} of {found.after} afterwards ({found.after_direct} direct, {again});"
         f" stale: {', '.join(found.stale) or 'none'}; {'; '.join(found.recovered) or 'nothing recovered'};"
         f" wrong answers of a skill after the change: {found.wrong_direct}\n"

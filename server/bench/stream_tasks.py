@@ -16,14 +16,22 @@ from random import Random
 from pydantic import JsonValue
 
 __all__ = [
+    "CONVERT_TIME",
     "FAMILIES",
     "SERVERS",
     "PlannedCall",
     "StreamFamily",
     "StreamTask",
     "Value",
+    "drawn_time",
+    "hash_call",
+    "hashed",
+    "local_time",
+    "number_of",
     "servers_of",
     "stream_of",
+    "sum_call",
+    "unit_call",
 ]
 
 SERVERS = ("mathematics", "calculator", "hashlib", "time")
@@ -75,6 +83,10 @@ class StreamTask:
     values: _Values
     answer: Value
     """What Python computed."""
+    is_checked: bool = True
+    """Whether it comes with its check."""
+    is_shown: bool = False
+    """Whether a client works it out and shows it to the bank, instead of asking."""
 
     @property
     def assertion(self) -> str:
@@ -136,16 +148,18 @@ def _number(dice: Random) -> _Values:
     return {"a": dice.randint(5, 200)}
 
 
-def _zoned(dice: Random) -> _Values:
+def drawn_time(dice: Random) -> _Values:
+    """Return a time of day and a zone without daylight saving time."""
     return {"time": f"{dice.randint(0, 23):02}:{dice.randint(0, 59):02}", "zone": dice.choice([*_ZONES])}
 
 
-def _of(compute: Callable[[Mapping[str, float]], float]) -> Callable[[_Values], Value]:
+def number_of(compute: Callable[[Mapping[str, float]], float]) -> Callable[[_Values], Value]:
+    """Return the answer that a formula over a task's numbers gives."""
     return lambda values: compute({name: float(value) for name, value in values.items()})
 
 
-def _hashed(*algorithms: str) -> Callable[[_Values], Value]:
-    """Return the digest of a text, of which the next algorithm makes its own, and so on."""
+def hashed(*algorithms: str) -> Callable[[_Values], Value]:
+    """Return what gives the digest of a text, of which the next algorithm makes its own, and so on."""
 
     def digest(values: _Values) -> Value:
         text = str(values["text"])
@@ -156,7 +170,8 @@ def _hashed(*algorithms: str) -> Callable[[_Values], Value]:
     return digest
 
 
-def _local(values: _Values) -> Value:
+def local_time(values: _Values) -> Value:
+    """Return what a zone's clocks show at a time of day in UTC."""
     hours, _, minutes = str(values["time"]).partition(":")
     there = (int(hours) * 60 + int(minutes) + _ZONES[str(values["zone"])]) % (24 * 60)
     return f"T{there // 60:02}:{there % 60:02}:00"
@@ -167,20 +182,23 @@ def _totient(values: _Values) -> Value:
     return sum(math.gcd(number, other) == 1 for other in range(1, number + 1))
 
 
-def _hash(algorithm: str, data: str) -> PlannedCall:
+def hash_call(algorithm: str, data: str) -> PlannedCall:
+    """Return the call that hashes a text."""
     return PlannedCall(f"hashlib/hash_{algorithm}", {"data": data})
 
 
-def _sum(tool: str, a: str, b: str) -> PlannedCall:
+def sum_call(tool: str, a: str, b: str) -> PlannedCall:
+    """Return a call of the calculator."""
     return PlannedCall(f"calculator/{tool}", {"a": a, "b": b})
 
 
-def _unit(kind: str, one: str, other: str) -> PlannedCall:
-    given: dict[str, JsonValue] = {"value": "=a", "from_unit": one, "to_unit": other, "unit_type": kind}
+def unit_call(kind: str, one: str, other: str, value: str) -> PlannedCall:
+    """Return the call that converts a value between units of a kind."""
+    given: dict[str, JsonValue] = {"value": value, "from_unit": one, "to_unit": other, "unit_type": kind}
     return PlannedCall("mathematics/convert_units", given)
 
 
-_TIME = PlannedCall(
+CONVERT_TIME = PlannedCall(
     "time/convert_time", {"source_timezone": "UTC", "time": "=time", "target_timezone": "=zone"}
 )
 _TOTIENT = PlannedCall("mathematics/analyze_number_theory", {"number": "=a", "operation": "totient"})
@@ -191,86 +209,93 @@ FAMILIES: tuple[StreamFamily, ...] = (
         "sha256",
         "Compute the sha256 hash of the text '{text}'",
         _text,
-        _hashed("sha256"),
+        hashed("sha256"),
         _RESULT,
-        (_hash("sha256", "=text"),),
+        (hash_call("sha256", "=text"),),
     ),
     StreamFamily(
         "product_and_sum",
         "Multiply {a} and {b}, then add {c} to the product",
         _three,
-        _of(lambda v: v["a"] * v["b"] + v["c"]),
+        number_of(lambda v: v["a"] * v["b"] + v["c"]),
         _RESULT,
-        (_sum("multiply", "=a", "=b"), _sum("add", "$n1.result", "=c")),
+        (sum_call("multiply", "=a", "=b"), sum_call("add", "$n1.result", "=c")),
     ),
     StreamFamily(
         "md5",
         "Compute the MD5 hash of the text '{text}'",
         _text,
-        _hashed("md5"),
+        hashed("md5"),
         _RESULT,
-        (_hash("md5", "=text"),),
+        (hash_call("md5", "=text"),),
     ),
     StreamFamily(
         "digest_of_digest",
         "Compute the sha256 hash of the text '{text}', then compute the MD5 hash of that digest",
         _text,
-        _hashed("sha256", "md5"),
+        hashed("sha256", "md5"),
         _RESULT,
-        (_hash("sha256", "=text"), _hash("md5", "$n1.result")),
+        (hash_call("sha256", "=text"), hash_call("md5", "$n1.result")),
     ),
     StreamFamily(
         "product",
         "Multiply {a} and {b}",
         _two,
-        _of(lambda v: v["a"] * v["b"]),
+        number_of(lambda v: v["a"] * v["b"]),
         _RESULT,
-        (_sum("multiply", "=a", "=b"),),
+        (sum_call("multiply", "=a", "=b"),),
     ),
     StreamFamily(
         "difference",
         "Subtract {b} from {a}",
         _two,
-        _of(lambda v: v["a"] - v["b"]),
+        number_of(lambda v: v["a"] - v["b"]),
         _RESULT,
-        (_sum("subtract", "=a", "=b"),),
+        (sum_call("subtract", "=a", "=b"),),
     ),
     StreamFamily(
         "quotient_and_difference",
         "Divide {c} by {b}, then subtract {a} from the quotient",
         _three,
-        _of(lambda v: v["c"] / v["b"] - v["a"]),
+        number_of(lambda v: v["c"] / v["b"] - v["a"]),
         _RESULT,
-        (_sum("divide", "=c", "=b"), _sum("subtract", "$n1.result", "=a")),
+        (sum_call("divide", "=c", "=b"), sum_call("subtract", "$n1.result", "=a")),
     ),
     StreamFamily(
         "kilometers",
         "Convert {a} miles to km",
         _one,
-        _of(lambda v: v["a"] * 1.609344),
+        number_of(lambda v: v["a"] * 1.609344),
         _CONVERTED,
-        (_unit("length", "miles", "km"),),
+        (unit_call("length", "miles", "km", "=a"),),
     ),
     StreamFamily(
         "fahrenheit",
         "Convert {a} celsius to fahrenheit",
         _one,
-        _of(lambda v: v["a"] * 1.8 + 32),
+        number_of(lambda v: v["a"] * 1.8 + 32),
         _CONVERTED,
-        (_unit("temperature", "celsius", "fahrenheit"),),
+        (unit_call("temperature", "celsius", "fahrenheit", "=a"),),
     ),
     StreamFamily(
         "distance_times",
         "Convert {a} miles to km, then multiply the distance by {b}",
         lambda dice: {"a": dice.randint(2, 400), "b": round(dice.uniform(1.5, 90), 1)},
-        _of(lambda v: v["a"] * 1.609344 * v["b"]),
+        number_of(lambda v: v["a"] * 1.609344 * v["b"]),
         _RESULT,
-        (_unit("length", "miles", "km"), _sum("multiply", "$n1.output_value", "=b")),
+        (unit_call("length", "miles", "km", "=a"), sum_call("multiply", "$n1.output_value", "=b")),
     ),
     StreamFamily(
         "totient", "What is the Euler totient of {a}?", _number, _totient, "result.result", (_TOTIENT,)
     ),
-    StreamFamily("local_time", "Convert the time {time} from UTC to {zone}", _zoned, _local, "", (_TIME,)),
+    StreamFamily(
+        "local_time",
+        "Convert the time {time} from UTC to {zone}",
+        drawn_time,
+        local_time,
+        "",
+        (CONVERT_TIME,),
+    ),
 )
 
 

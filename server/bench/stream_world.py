@@ -20,13 +20,15 @@ from pydantic import JsonValue
 from server.backends.backend import Wire
 from server.backends.roles import with_backend
 from server.bank import Bank
+from server.bench.forks import Forks
 from server.bench.servers import demo_document
 from server.bench.stream_tasks import SERVERS
+from server.progress import Progress, ProgressListener, ignore_progress
 from server.requests import Budget
 from server.settings import Settings
 from server.wiring import open_bank
 
-__all__ = ["NOISE", "WAYS", "Condition", "Way", "approve_all", "open_stream_bank"]
+__all__ = ["NOISE", "WAYS", "Condition", "Stage", "Way", "approve_all", "open_stream_bank"]
 
 Condition = Literal[
     "none", "compile only", "+ reuse", "+ curation", "text memory", "no admission gate", "20 % label noise"
@@ -54,6 +56,19 @@ class Way:
     budget: Budget = _BUDGET
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What is the same for every bank of a run."""
+
+    listener: ProgressListener = ignore_progress
+    forks: Forks | None = None
+    """Where processes of tool servers are forked; None: each is started."""
+
+    def tell(self, said: str) -> None:
+        """Tell what is measured now."""
+        self.listener(Progress("bench", said))
+
+
 _OFF: Mapping[str, JsonValue] = {"withhold": 0, "audit_every": 0}
 WAYS: Mapping[Condition, Way] = {
     "none": Way(learning="off", curation=_OFF, route="dynamic"),
@@ -74,6 +89,7 @@ async def open_stream_bank(
     *,
     servers: tuple[str, ...] = SERVERS,
     replaced: Mapping[str, tuple[str, ...]] | None = None,
+    forks: Forks | None = None,
 ) -> AsyncGenerator[Bank]:
     """Open the bank of a condition over the real servers.
 
@@ -83,29 +99,36 @@ async def open_stream_bank(
         planner: the model that plans; None: the deterministic planner.
         servers: that are configured.
         replaced: commands by server, where another version of it runs.
+        forks: where processes of the other servers are forked; None: each is started.
 
     Raises:
         DemoServersMissing: the tool servers are not installed.
     """
-    settings = _written(folder, way, servers, replaced or {})
+    settings = _written(folder, way, _document(servers, replaced or {}, forks))
     async with open_bank(settings) as bank:
         yield bank if planner is None else Bank(replace(bank.context, models=with_backend(planner)))
 
 
-def _written(
-    folder: Path, way: Way, names: tuple[str, ...], replaced: Mapping[str, tuple[str, ...]]
-) -> Settings:
-    document = demo_document(names)
+def _written(folder: Path, way: Way, document: dict[str, JsonValue]) -> Settings:
     own = cast("dict[str, JsonValue]", document["skillbank"])
     own["learning"] = way.learning
     if way.curation is not None:
         own["curation"] = dict(way.curation)
-    servers = cast("dict[str, JsonValue]", document["mcpServers"])
-    for name, command in replaced.items():
-        servers[name] = {"command": command[0], "args": list(command[1:])}
     config = folder / "config.json"
     config.write_text(json.dumps(document), encoding="utf-8")
     return Settings(config, folder / "store.db", environment=dict(os.environ))
+
+
+def _document(
+    names: tuple[str, ...], replaced: Mapping[str, tuple[str, ...]], forks: Forks | None
+) -> dict[str, JsonValue]:
+    document = demo_document(names)
+    servers = cast("dict[str, dict[str, JsonValue]]", document["mcpServers"])
+    for name, entry in servers.items():
+        started = [str(entry["command"]), *cast("list[str]", entry["args"])]
+        command = [*replaced[name]] if name in replaced else forks.command(started) if forks else started
+        servers[name] = {**entry, "command": command[0], "args": list[JsonValue](command[1:])}
+    return document
 
 
 def approve_all(bank: Bank) -> None:

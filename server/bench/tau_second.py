@@ -1,10 +1,11 @@
-"""A skill of one τ²-bench reference run on another task of the same calls: its inputs, what differs.
+"""A skill of one reference run on another task of the same calls: its inputs, what differs.
 
 Pure: values of the second reference run are put at the inputs' places, and sent calls are compared.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -18,6 +19,7 @@ from skills_store.workflow.model import Node
 
 __all__ = ["MadeCalls", "TauCause", "base_of", "cause_of", "inputs_of"]
 
+_PLACEHOLDER = re.compile(r"\{\$([^{}]*)\}")
 MadeCalls = Sequence[tuple[str, dict[str, JsonValue]]]
 """Names of tools and what they were given, in order."""
 
@@ -48,13 +50,17 @@ def inputs_of(
         one: calls of the first run.
         other: calls of the other, as many and of the same tools.
     """
+    placed = [*_placed(skill, one)]
+    if other is one and all(number is not None for _, number, _ in placed):
+        return dict(skill.tests[0].inputs), None
     taken: dict[str, list[JsonValue]] = {}
-    for node, number, _ in _placed(skill, one):
+    for node, number, _ in placed:
         if node is None or number is None:
             continue
         sent = other[number][1]
         for argument, value in node.arguments.items():
-            _take(value, sent.get(argument), taken)
+            if argument in sent:
+                _take(value, sent[argument], taken)
             if value == "$item" and isinstance(node.for_each, str) and node.for_each.startswith("$inputs."):
                 taken.setdefault(node.for_each.removeprefix("$inputs."), []).append(sent.get(argument))
     inputs: dict[str, JsonValue] = {}
@@ -109,11 +115,24 @@ def _placed(skill: Skill, run: MadeCalls) -> Iterator[tuple[Node | None, int | N
         yield skill.workflow.node(call.node), number, call.item
 
 
+def _said_in(template: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the inputs of a template with the part of a text each stands for; none where it does not fit."""
+    parts = _PLACEHOLDER.split(template)
+    pattern = "".join(re.escape(part) if at % 2 == 0 else "(.+?)" for at, part in enumerate(parts))
+    found = re.fullmatch(pattern, text, re.DOTALL)
+    for reference, said in zip(parts[1::2], found.groups() if found else (), strict=False):
+        if reference.startswith("inputs."):
+            yield reference.removeprefix("inputs."), said
+
+
 def _take(planned: JsonValue, literal: JsonValue, taken: dict[str, list[JsonValue]]) -> None:
     """Note what another run has where a workflow reads an input."""
     match planned, literal:
         case str(), _ if planned.startswith("$inputs."):
             taken.setdefault(planned.removeprefix("$inputs."), []).append(literal)
+        case str(), str() if "{$inputs." in planned:
+            for name, said in _said_in(planned, literal):
+                taken.setdefault(name, []).append(said)
         case list(), list() if len(planned) == len(literal):
             for one, other in zip(planned, literal, strict=True):
                 _take(one, other, taken)

@@ -27,6 +27,7 @@ _MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "doctor": "servers",
         "effects": "effects",
         "envs": "envs",
+        "evolve": "evolving",
         "experience": "experience",
         "export": "exchange",
         "export training": "training",

@@ -83,6 +83,12 @@ Examples:
     help=_takers("mcp_bench")
     + "a checkout of MCP-Bench's repository; its tasks that need no network run too.",
 )
+@click.option(
+    "--python",
+    type=EXISTING,
+    metavar="FILE",
+    help=_takers("python") + "the Python that has skillbank[train]. Default: this one.",
+)
 @session_command
 def bench(
     session: Session,
@@ -96,6 +102,7 @@ def bench(
     parts: tuple[str, ...],
     keep: Path | None,
     mcp_bench: Path | None,
+    python: Path | None,
 ) -> int:
     settings = session.settings
     request = BenchRequest(
@@ -111,5 +118,6 @@ def bench(
         parts=parts,
         keep=keep,
         mcp_bench=mcp_bench,
+        python=python,
     )
     return session.run(lambda: session.wiring.run_bench(request))

@@ -118,10 +118,10 @@ def serve_envs(
 ) -> int:
     """Serve environments over OpenEnv's wire, and AgentEvolver's under /agentevolver.
 
-    NAME is one of `skillbank envs list`; its packages are fetched when they are not here. Each
-    instance is a process of its own with tool servers of its own. The first environment is served at
-    the address itself, every one also under its name. Tools that are not free can be called where
-    their server has a reset mode or they are allowed (skillbank effects set).
+    NAME is one of those that skillbank envs list shows; its packages are fetched when they are not
+    here. Each instance is a process of its own with tool servers of its own. The first environment is
+    served at the address itself, every one also under its name. Tools that are not free can be called
+    where their server has a reset mode or they are allowed (skillbank effects set).
 
     \b
     Examples:

@@ -18,7 +18,6 @@ from pydantic import JsonValue
 from catalog.config import ServerSpec
 from catalog.tools import ToolId
 from server.audit_report import AuditReport
-from server.bench.request import BenchRequest
 from server.cli.loading import loading
 from server.models.known import KNOWN_MODELS, KnownModel
 from server.onboarding import Probed, probe_servers, remember_tools, try_reset_of
@@ -50,10 +49,12 @@ from skills_store.skill import Skill
 if TYPE_CHECKING:
     from server.bank.exchange.training import TrainingRequest
     from server.bank.upstreams.exploration import Exploration
+    from server.bench.request import BenchRequest
     from server.execution.consent import Consent
     from server.experience_report import DroppedReport, ExperienceReport, UnitReport
     from server.exploration.profile import Profile
-    from server.exploration.report import ExplorationPlan, ExplorationReport
+    from server.exploration.report import ExplorationPlan, ExplorationReport, Taught
+    from server.exploration.tasks import ExploredTask
     from server.requests import RepairRequest, SaveCodeRequest, SaveRequest, SolveRequest
     from server.reset_trial import ResetTrial, TrialVerdict
     from server.training.export import Exported
@@ -97,6 +98,10 @@ class BankPort(Protocol):
 
     async def explore(self, exploration: Exploration) -> ExplorationReport:
         """Explore a server within a budget; make tasks and learn skills from them."""
+        ...
+
+    async def teach(self, task: ExploredTask, reserved: int = 0) -> Taught:
+        """Learn an explored task from runs of its reference, some instances left unseen."""
         ...
 
     async def list_skills(self) -> SkillsReport:
@@ -340,6 +345,6 @@ async def _run_demo(as_json: bool, keep: Path | None, story: str | None) -> int:
 
 
 async def _run_bench(request: BenchRequest) -> int:
-    from server.bench import run_bench
+    from server.bench.run import run_bench
 
     return await run_bench(request)

@@ -84,5 +84,8 @@ def _render_growth(console: Console, report: AuditReport) -> None:
     if budget.to_guidance:
         console.print(f"  {', '.join(budget.to_guidance)} {verb} guidance only: over the budget")
     dropped = report.retention
-    if dropped.runs or dropped.recorded_calls:
-        console.print(f"  forgotten as too old: {dropped.runs} runs, {dropped.recorded_calls} recorded calls")
+    if dropped.runs or dropped.recorded_calls or dropped.drives:
+        console.print(
+            f"  forgotten as too old: {dropped.runs} runs, {dropped.recorded_calls} recorded calls,"
+            f" {dropped.drives} drives"
+        )

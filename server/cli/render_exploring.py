@@ -51,6 +51,10 @@ def render_exploration(console: Console, report: ExplorationReport) -> None:
         for skill in report.skills:
             drawn.add_row(plain(skill.name), skill.state, skill.task)
         console.print(drawn)
+    for skill in report.refused:
+        console.print(
+            plain(f"not in use: {skill.name} of {skill.task}: {skill.reason}"), style="dim", soft_wrap=True
+        )
     ended = f"; it ended early: {report.stopped}" if report.stopped else ""
     console.print(
         f"{report.calls} of {report.budget_calls} calls, {report.seconds:.0f} s{ended}",

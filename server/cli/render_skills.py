@@ -127,7 +127,8 @@ def _render_moves(console: Console, skill: ShownSkill) -> None:
     pinned = "" if standing.pinned is None else f", pinned to version {standing.pinned}"
     seen = ", clients see it as a tool" if standing.published and standing.in_use == skill.version else ""
     owner = ", written by a person: the system does not change it" if skill.origin == "user" else ""
-    console.print(f"  {use}{pinned}{seen}{owner}", soft_wrap=True)
+    said = f", words by {skill.provenance.worded_by}" if skill.provenance.worded_by else ""
+    console.print(Text.assemble(f"  {use}{pinned}{seen}{owner}", plain(said)), soft_wrap=True)
 
 
 def render_tests(console: Console, report: TestReport) -> None:

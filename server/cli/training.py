@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from server.bank.exchange.attributing import Attribution
     from server.training.export import ExportFormat, TrainingReport
     from server.training.launching import TrainReport
 
@@ -81,6 +82,13 @@ class _Licence(click.ParamType[tuple[str, str]]):
     help="Weight of the labels of steps beside the outcome, in advantages.",
 )
 @click.option(
+    "--attribution",
+    type=click.Choice(["execution", "ablation", "judge"]),
+    default="execution",
+    show_default=True,
+    help="Who labels steps: the run, leaving steps out (answered from memory), or models.judge.",
+)
+@click.option(
     "--test-share",
     type=click.FloatRange(min=0, max=1, max_open=True),
     default=0.1,
@@ -105,6 +113,7 @@ def export_training(
     drives: tuple[Path, ...],
     traces: int,
     alpha: float,
+    attribution: str,
     test_share: float,
     licences: tuple[tuple[str, str], ...],
     force: bool,
@@ -127,7 +136,7 @@ def export_training(
     given: tuple[ExportFormat, ...] = tuple(one for one in EXPORT_FORMATS if formats.count(one))
     wanted = given or ExportOptions().formats
     options = ExportOptions(wanted, alpha, test_share, dict(licences))
-    request = TrainingRequest(options, records, drives, traces)
+    request = TrainingRequest(options, records, drives, traces, cast("Attribution", attribution))
     exported = session.with_bank(lambda bank: bank.export_training(request))
     _write(output, exported.files)
     session.show(exported.report.model_copy(update={"output": str(output)}), _render_export)

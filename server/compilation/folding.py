@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from server.planning.each import read_of_each
 from server.planning.literals import mentions
 from skills_store.workflow.bounds import json_equal
 from skills_store.workflow.graph import ancestors
@@ -254,7 +255,7 @@ def _read_as_list(value: JsonValue, ids: Sequence[str], each: str) -> JsonValue:
     """Return the value with lists of all the single answers read from the mapped node."""
     match value:
         case list() if (pointer := _common_pointer(value, ids)) is not None:
-            return _of_each(each, pointer)
+            return read_of_each(each, pointer)
         case list():
             return [_read_as_list(item, ids, each) for item in value]
         case dict():
@@ -267,7 +268,7 @@ def _output_read(value: JsonValue, ids: Sequence[str], each: str) -> JsonValue:
     """Return an output that read the last single answer read from them all: they are one result now."""
     reference = _reference(value)
     if reference is not None and reference.name == ids[-1]:
-        return _of_each(each, reference.pointer)
+        return read_of_each(each, reference.pointer)
     return _read_as_list(value, ids, each)
 
 
@@ -277,11 +278,3 @@ def _common_pointer(values: Sequence[JsonValue], ids: Sequence[str]) -> str | No
     if [reference.name for reference in references] != list(ids) or len(values) != len(ids):
         return None
     return pointers.pop() if len(pointers) == 1 else None
-
-
-def _of_each(node: str, pointer: str) -> JsonValue:
-    """Return what reads a place of each answer of a mapped node."""
-    if not pointer:
-        return f"$nodes.{node}.output"
-    path = "".join(f"[{p}]" if p.isdecimal() else f".{json.dumps(p)}" for p in pointer_parts(pointer))
-    return {"context": f"$nodes.{node}.output", "selector": f"[*]{path}", "type": "jmespath"}

@@ -90,7 +90,11 @@ class _Shared:
 
 @dataclass(frozen=True)
 class _Recorded:
-    """A caller that answers from a test's recorded calls what may never run again."""
+    """A caller that answers from a test's recorded calls what may never run again.
+
+    A node that was recorded itself takes no other node's answer: what a tool that writes says depends on
+    what was written before, so that the same words at another place of the workflow prove nothing.
+    """
 
     inner: Caller
     effects: EffectTable
@@ -101,7 +105,8 @@ class _Recorded:
         effect = self.effects.effect(request.tool)
         if effect.is_free or self.effects.reset_mode(request.tool.server) is not Reset.NONE:
             return await self.inner.call(request)
-        for call in self.recorded:
+        own = [call for call in self.recorded if (call.node, call.tool) == (request.node, request.tool)]
+        for call in own or self.recorded:
             if call.tool == request.tool and call.arguments == request.arguments and not _is_cut(call):
                 outcome = CallSuccess(structured=call.output, content=[], seconds=0.0)
                 return Answer(outcome, effect, from_memory=True, calls=0)

@@ -37,7 +37,7 @@ from server.driving.offered import Offered
 from server.driving.options import DriveOptions
 from server.driving.steps import FINISH, RECALL, RULES, Step, read_step, step_schema
 from server.driving.tidying import read_selection, tidy_request
-from server.driving.values import as_references, located, preview, reads, recalled, resolved
+from server.driving.values import as_references, located, parts_of_wholes, preview, reads, recalled, resolved
 from server.planning.conversation import MeteredBackend, TokensSpent
 from skills_store.workflow.model import Node
 from skills_store.workflow.references import ExpressionError, Unresolved
@@ -133,7 +133,7 @@ class _Driver:
         self.unreadable = 0
         self.tidied: set[str] = set()
         self.with_thought = options.policy.template == "reasoned"
-        self.schema = step_schema(task.offered.labels, with_thought=self.with_thought)
+        self.repeated: str | None = None
         thought = '"thought": "one short sentence", ' if self.with_thought else ""
         self.drive.log.add(Instruction(RULES.format(thought=thought) + "\n" + task.offered.text))
         self.drive.log.add(Task(_asked(task)))
@@ -168,7 +168,9 @@ class _Driver:
             return None
         request = Request(
             messages=tuple(one.message for one in shown.messages),
-            schema=self.schema,
+            schema=step_schema(
+                self.task.offered.labels, with_thought=self.with_thought, without=self.repeated
+            ),
             schema_name="step",
             max_output_tokens=self.options.answer_tokens,
             deadline_seconds=self.options.deadline_seconds,
@@ -216,13 +218,26 @@ class _Driver:
         return self._stuck(step, outcome)
 
     def _stuck(self, step: Step, outcome: JsonValue) -> DriveEnd | None:
+        """Tell a model that does what it did before; what it called is not offered to its next answer."""
         name = self.drive.nodes[-1].id if self.drive.nodes else ""
         earlier = self.loops.note([step.tool, step.arguments], outcome, name)
+        self.repeated = None
         if earlier is None:
             return None
-        known = f"; its answer is {earlier}" if earlier and step.tool not in (FINISH, RECALL) else ""
+        known = ""
+        if earlier and step.tool not in (FINISH, RECALL):
+            self.repeated = step.tool
+            known = (
+                f"; its answer is {earlier}, and where the task asks for that, {self._finish_with(earlier)}"
+            )
         self.drive.log.add(Problem(f"you did this before, and it came to the same{known}: go on from there"))
         return "loop" if self.loops.is_stuck else None
+
+    def _finish_with(self, name: str) -> str:
+        output = self.drive.outputs.get(name)
+        key = f"#/{next(iter(output))}" if isinstance(output, dict) and len(output) == 1 else ""
+        arguments = dict.fromkeys(self.task.wanted or ("result",), f"${name}{key}")
+        return json.dumps({"tool": FINISH, "arguments": arguments})
 
     async def _called(self, step: Step, arguments: dict[str, JsonValue]) -> JsonValue:
         """Make one call; return what came of it, for the watch on loops."""
@@ -237,7 +252,10 @@ class _Driver:
             return self._wrong(str(error))
         taken = await self.task.call(node.model_copy(update={"arguments": literal}))
         if taken.problem is not None:
-            return self._wrong(taken.problem)
+            parts = ", ".join(parts_of_wholes(arguments, self.drive.outputs))
+            return self._wrong(
+                f"{taken.problem}\nParts of what you passed on: {parts}" if parts else taken.problem
+            )
         self.drive.nodes.append(node)
         self.drive.outputs[name] = taken.output
         shown = self._shown(taken.output)

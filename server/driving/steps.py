@@ -30,6 +30,8 @@ says it. Two names are not tools:
 - finish: the task is done; its arguments are the outputs, each a reference.
 - recall: {{"result": "r1", "pointer": "/items/0"}} shows an earlier answer, or a part of it, again.
 You may add "plan": "..." to say what you will do next.
+A whole task: {{{thought}"tool": "add", "arguments": {{"a": 2, "b": 3}}}} gives r1: {{"sum": 5}};
+then {{{thought}"tool": "finish", "arguments": {{"total": "$r1#/sum"}}}} ends it.
 """
 
 
@@ -48,10 +50,16 @@ class Step:
         return json.dumps({"tool": self.tool, "arguments": self.arguments}, ensure_ascii=False)
 
 
-def step_schema(labels: Iterable[str], *, with_thought: bool) -> JsonSchema:
-    """Return the schema of an answer: its tool is one of the labels, or a word of ours."""
+def step_schema(labels: Iterable[str], *, with_thought: bool, without: str | None = None) -> JsonSchema:
+    """Return the schema of an answer: its tool is one of the labels, or a word of ours.
+
+    Args:
+        labels: of what can be called.
+        with_thought: whether a thought is demanded.
+        without: a label that is not to be taken now.
+    """
     thought: dict[str, JsonValue] = {"thought": {"type": "string", "maxLength": 300}} if with_thought else {}
-    names: list[JsonValue] = [*labels, FINISH, RECALL]
+    names: list[JsonValue] = [*(label for label in labels if label != without), FINISH, RECALL]
     properties: dict[str, JsonValue] = {
         **thought,
         "tool": {"type": "string", "enum": names},
@@ -59,7 +67,7 @@ def step_schema(labels: Iterable[str], *, with_thought: bool) -> JsonSchema:
     }
     return {
         "type": "object",
-        "properties": properties,
+        "properties": {**properties, "plan": {"type": "string", "maxLength": 300}},
         "required": [*properties],
         "additionalProperties": False,
     }

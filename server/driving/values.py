@@ -20,10 +20,11 @@ from skills_store.workflow.references import (
     resolve_pointer,
 )
 
-__all__ = ["as_references", "located", "preview", "reads", "recalled", "resolved"]
+__all__ = ["as_references", "located", "parts_of_wholes", "preview", "reads", "recalled", "resolved"]
 
 _SHORT = re.compile(r"\$(r\d+)(#(?:/.*)?)?")
 _MOST_PLACES = 5_000
+_FEW = 5
 
 
 def as_references(value: JsonValue) -> JsonValue:
@@ -44,6 +45,19 @@ def reads(arguments: Mapping[str, JsonValue]) -> frozenset[str]:
     """Return the names of the results that arguments, in a workflow's writing, refer to."""
     found = find_references(cast("JsonValue", dict(arguments)))
     return frozenset(one.reference.name for one in found if one.reference.root == "nodes")
+
+
+def parts_of_wholes(arguments: Mapping[str, JsonValue], outputs: Mapping[str, JsonValue]) -> list[str]:
+    """Return references to the first parts of objects that arguments pass on whole, as models write them."""
+    found = find_references(cast("JsonValue", dict(arguments)))
+    whole = dict.fromkeys(one.reference.name for one in found if not one.reference.pointer)
+    objects = {name: outputs.get(name) for name in whole}
+    return [
+        f"${name}#{json_pointer(key)}"
+        for name, value in objects.items()
+        if isinstance(value, dict)
+        for key in list(value)[:_FEW]
+    ]
 
 
 def resolved(

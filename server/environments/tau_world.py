@@ -8,7 +8,6 @@ what the user would.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from collections.abc import AsyncGenerator
@@ -24,6 +23,7 @@ from catalog.errors import ServerUnavailable
 from catalog.result import CallFailure
 from catalog.tools import ToolId
 from server.bench.fetched import FETCHED_SERVERS, cache_folder, fetched_entries
+from server.bench.tau_database import database_digest
 from server.environments.task import EnvironmentTask
 from server.environments.tool_world import ToolWorld, instruction_of, open_tool_world
 from server.environments.world import Answered, Begun, CalledBack, JsonObject, answer_requests
@@ -54,21 +54,36 @@ class TauWorld:
         self._tools = tools
         self._folder = folder
         self._task: EnvironmentTask | None = None
+        self._shipped: str | None = None
+        """Digest of the database that every episode begins with."""
 
     async def reset(self, task: JsonObject, seed: int | None) -> Begun:
-        """Begin from the database that the domain ships; nothing in it is drawn by seed."""
-        self._task = EnvironmentTask.model_validate(task)
-        await self._tools.reset({**task, "servers": [self._domain]}, seed)
-        await self._tools.start([self._domain, _REFERENCE])
-        for server in (self._domain, _REFERENCE):
-            outcome = await self._tools.call_live(ToolId(server, "reset_state"), {})
-            if isinstance(outcome, CallFailure):
-                raise ServerUnavailable(server, f"its state cannot be reset: {outcome.message}")
+        """Begin from the database that the domain ships; nothing in it is drawn by seed.
+
+        The servers go on where a reset brings that database back, which is looked at; else they are
+        started anew.
+        """
+        del seed
+        self._task = self._tools.begin({**task, "servers": [self._domain]})
+        if not (self._shipped and await self._tools.runs(_both(self._domain)) and await self._is_reset()):
+            await self._tools.start(_both(self._domain))
+            await self._reset_state()
+            self._shipped = self._database(self._domain)
         tools = self._tools.tools([self._domain])
         shown = tuple(tool for tool in tools if tool["name"] not in _OWN_TOOLS)
         turns = cast("JsonValue", [[_call(one) for one in self._task.reference_calls]])
         answer: JsonValue = " ".join(self._task.communicate)
         return Begun(instruction_of(self._task), shown, {"turns": turns, "answer": answer})
+
+    async def _is_reset(self) -> bool:
+        await self._reset_state()
+        return all(self._database(server) == self._shipped for server in _both(self._domain))
+
+    async def _reset_state(self) -> None:
+        for server in _both(self._domain):
+            outcome = await self._tools.call_live(ToolId(server, "reset_state"), {})
+            if isinstance(outcome, CallFailure):
+                raise ServerUnavailable(server, f"its state cannot be reset: {outcome.message}")
 
     async def call(self, tool: str, arguments: JsonObject) -> CalledBack:
         """Make one call of the agent."""
@@ -96,9 +111,11 @@ class TauWorld:
         return Answered(0.0, "nothing was submitted", done=False)
 
     def _database(self, server: str) -> str:
-        key = hashlib.sha256(f"tau2/{self._domain}/default".encode()).hexdigest()
-        document = json.loads((self._folder / server / f"{key}.json").read_text(encoding="utf-8"))
-        return hashlib.sha256(json.dumps(document["db"], sort_keys=True).encode()).hexdigest()
+        return database_digest(self._folder / server, self._domain)
+
+
+def _both(domain: str) -> tuple[str, str]:
+    return domain, _REFERENCE
 
 
 def _call(made: tuple[str, JsonObject]) -> JsonValue:

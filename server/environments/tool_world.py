@@ -77,12 +77,23 @@ class ToolWorld:
     async def reset(self, task: JsonObject, seed: int | None) -> Begun:
         """Start the task's servers anew. Tool servers take no seed: it is the client's own."""
         del seed
+        begun = self.begin(task)
+        await self.start(begun.servers)
+        reference: JsonObject = {"answer": begun.answer, "workflow": begun.workflow}
+        return Begun(instruction_of(begun), self.tools(begun.servers), reference if begun.answer else {})
+
+    def begin(self, task: JsonObject) -> EnvironmentTask:
+        """Make a task the one that is played, whatever runs."""
         self._task = EnvironmentTask.model_validate(task)
-        await self.start(self._task.servers)
-        reference: JsonObject = {"answer": self._task.answer, "workflow": self._task.workflow}
-        return Begun(
-            instruction_of(self._task), self.tools(self._task.servers), reference if self._task.answer else {}
-        )
+        self._outputs = {}
+        return self._task
+
+    async def runs(self, servers: Sequence[str]) -> bool:
+        """Return whether all of these are started and answer."""
+        for name in servers:
+            if name not in self._live or not await self._live[name].ready():
+                return False
+        return True
 
     async def start(self, servers: Sequence[str]) -> None:
         """Have a fresh process of each server, and none of those before.
@@ -92,7 +103,6 @@ class ToolWorld:
         """
         await self.close()
         self._stack = AsyncExitStack()
-        self._outputs = {}
         for server in servers:
             if server not in self._config.servers:
                 raise ServerUnavailable(server, "no such server is configured: skillbank add it")

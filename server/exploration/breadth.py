@@ -108,7 +108,7 @@ def _learn(observation: Observation, known: KnownValues) -> bool:
     """Take in what an answer says of good values; return whether the call succeeded."""
     probe = observation.probe
     if observation.succeeded:
-        if not probe.breaks_schema:
+        if not probe.breaks_schema and probe.kind != "boundary":  # what lies at an edge is no typical value
             known.learn_success(probe.arguments, observation.output)
         return True
     if observation.failure is not None and not probe.breaks_schema:

@@ -16,7 +16,7 @@ from server.exploration.findings import RULES, Finding, shown_call
 from server.exploration.observation import Observation
 from server.exploration.values import argument_schemas
 
-__all__ = ["call_findings"]
+__all__ = ["call_findings", "volatile_tools"]
 
 _SLOW_SECONDS: Final = 5.0
 _LARGE_BYTES: Final = 100_000
@@ -144,6 +144,12 @@ def _of_tool(calls: list[Observation]) -> Iterator[Finding]:
             yield _finding("contradicts-annotation", two, "an equal call gives another answer than before")
         else:
             yield _finding("volatile", two, "an equal call gives another answer than before")
+
+
+def volatile_tools(observations: Sequence[Observation]) -> frozenset[str]:
+    """Return the tools of which two equal valid calls gave different answers."""
+    valid = [call for call in observations if not call.probe.breaks_schema]
+    return frozenset(one.probe.tool.id.tool for one, _ in _equal_pairs(valid))
 
 
 def _equal_pairs(calls: list[Observation]) -> Iterator[tuple[Observation, Observation]]:

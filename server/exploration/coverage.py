@@ -48,7 +48,7 @@ def measure_coverage(
     """Return the coverage of an exploration."""
     called = {observation.probe.tool.id.tool for observation in observations}
     succeeded = {observation.probe.tool.id.tool for observation in first_successes(observations)}
-    pairs = feasible_pairs(observations, scope.allowed) | set(joined)
+    pairs = feasible_pairs(observations, scope) | set(joined)
     values = {
         (tool.id.tool, name, canonical_json(value))
         for tool in scope.allowed

@@ -20,6 +20,7 @@ from server.exploration.breadth import first_successes
 from server.exploration.chains import chain_of, tool_pair
 from server.exploration.lexicon import is_control
 from server.exploration.observation import Observation, Origin, Probe
+from server.exploration.scope import ExplorationScope
 from server.exploration.session import ExplorationSession
 from server.exploration.values import KnownValues, argument_schemas
 from server.planning.leaves import leaves_of_value
@@ -108,7 +109,9 @@ class DepthSearch:
         """Yield the links that may be tried: a pair that failed three times and never held is given up."""
         for source in self._sources():
             if source.number not in self._links_of:
-                found = sorted(links_from(source, self.session.scope.allowed), key=lambda link: link.cost)
+                scope = self.session.scope
+                links = links_from(source, scope.allowed, keeps=not scope.is_stateless)
+                found = sorted(links, key=lambda link: link.cost)
                 self._links_of[source.number] = found[:_LINKS_KEPT]
             for link in self._links_of[source.number]:
                 if link.pair in self.joined or self.attempted.get(link.pair, 0) < 3:
@@ -138,14 +141,39 @@ class DepthSearch:
         if template is None:
             return None
         origin = Origin(link.source.number, link.pointer)
-        arguments = {**template.probe.arguments, link.argument: link.value}
+        arguments = {**self._varied(link, template), link.argument: link.value}
         return Probe(link.tool, arguments, "chained", link.argument, {link.argument: origin})
 
+    def _varied(self, link: Link, template: Observation) -> dict[str, JsonValue]:
+        """Return arguments that worked, numbers that the source had too replaced by others that may work."""
+        given = dict(template.probe.arguments)
+        used = list(link.source.probe.arguments.values())
+        for name, value in template.probe.arguments.items():
+            if name == link.argument or value not in used or not _is_plain_number(value):
+                continue
+            others = self.known.candidates(link.tool, name)
+            given[name] = next((o for o in others if _is_plain_number(o) and o not in used), value)
+            used.append(given[name])
+        return given
 
-def links_from(source: Observation, tools: tuple[Tool, ...]) -> Iterator[Link]:
-    """Yield the places of an answer that fit an argument of a tool by type and, loosely, by name."""
+
+def _is_plain_number(value: JsonValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def links_from(source: Observation, tools: tuple[Tool, ...], *, keeps: bool) -> Iterator[Link]:
+    """Yield the places of an answer that fit an argument of a tool by type and, loosely, by name.
+
+    What only says again what was asked is no answer to go on from, unless its server keeps what it was told.
+
+    Args:
+        source: a successful call.
+        tools: whose arguments may be given.
+        keeps: whether the server has state.
+    """
+    echoed = [] if keeps else _said(source.probe.arguments)
     for leaf in leaves_of_value(source.output):
-        if leaf.value in (None, "", [], {}) or isinstance(leaf.value, bool):
+        if leaf.value in (None, "", [], {}) or isinstance(leaf.value, bool) or leaf.value in echoed:
             continue
         if isinstance(leaf.value, str) and len(leaf.value) > _LONGEST_TEXT:
             continue
@@ -154,6 +182,12 @@ def links_from(source: Observation, tools: tuple[Tool, ...]) -> Iterator[Link]:
                 cost = _cost(leaf.key, leaf.value, name, schema)
                 if cost is not None and source.probe.arguments.get(name) != leaf.value:
                     yield Link(source, leaf.pointer, leaf.value, tool, name, cost)
+
+
+def _said(arguments: Mapping[str, JsonValue]) -> list[JsonValue]:
+    """Return the values of a call, and the members of those that are lists."""
+    members = [part for value in arguments.values() if isinstance(value, list) for part in value]
+    return [*arguments.values(), *members]
 
 
 def _cost(key: str, value: JsonValue, argument: str, schema: JsonSchema) -> float | None:
@@ -174,13 +208,13 @@ def _cost(key: str, value: JsonValue, argument: str, schema: JsonSchema) -> floa
     return 0.6 if has_choice else 1.6 if key.lower() in GENERIC_KEYS else None
 
 
-def feasible_pairs(observations: list[Observation], tools: tuple[Tool, ...]) -> set[tuple[str, str]]:
+def feasible_pairs(observations: list[Observation], scope: ExplorationScope) -> set[tuple[str, str]]:
     """Return the pairs of tools of which some seen answer of the first fits an argument of the second."""
     successes = [observation for observation in observations if observation.succeeded]
     ok = {observation.probe.tool.id.tool for observation in first_successes(observations)}
     return {
         link.pair
         for source in first_successes(successes)
-        for link in links_from(source, tools)
+        for link in links_from(source, scope.allowed, keeps=not scope.is_stateless)
         if link.tool.id.tool in ok
     }

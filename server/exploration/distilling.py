@@ -127,9 +127,9 @@ def _outputs(
     for end in ends:
         echoed = [*inputs.values(), *end.probe.arguments.values()]
         leaves = [leaf for leaf in leaves_of_value(end.output) if _is_checkable(leaf, echoed)]
-        if not any(_is_telling(leaf) for leaf in leaves):
+        leaves = sorted((leaf for leaf in leaves if _is_telling(leaf)), key=_interest)
+        if not leaves:
             return {}
-        leaves.sort(key=_interest)
         for leaf in leaves[: _MOST_OUTPUTS if len(ends) == 1 else 1]:
             name = _slug(leaf.key) or "result"
             wanted = name if name not in found else f"{name}_{len(found) + 1}"
@@ -138,13 +138,13 @@ def _outputs(
 
 
 def _is_telling(leaf: Leaf) -> bool:
-    """Return whether a place says more than that the call went well."""
+    """Return whether a place says more than whether the call went well, which nobody asks for."""
     return leaf.key.lower() not in _VERDICTS
 
 
-def _interest(leaf: Leaf) -> tuple[bool, bool, int]:
-    """Return what orders places of an answer: results first, verdicts about the call itself last."""
-    return not _is_telling(leaf), leaf.key.lower() not in GENERIC_KEYS, leaf.pointer.count("/")
+def _interest(leaf: Leaf) -> tuple[bool, int]:
+    """Return what orders places of an answer: results first, then what lies near its top."""
+    return leaf.key.lower() not in GENERIC_KEYS, leaf.pointer.count("/")
 
 
 def _is_checkable(leaf: Leaf, echoed: list[JsonValue]) -> bool:

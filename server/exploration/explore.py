@@ -15,12 +15,12 @@ from server.backends.errors import BackendError
 from server.curation.replaying import Replayer
 from server.execution.run import Run
 from server.exploration.breadth import explore_breadth, first_successes, probe_details
-from server.exploration.call_health import call_findings
+from server.exploration.call_health import call_findings, volatile_tools
 from server.exploration.chains import Chain, chain_of
 from server.exploration.coverage import Coverage, measure_coverage
 from server.exploration.depth import DepthSearch
 from server.exploration.distilling import Draft, distil
-from server.exploration.duplicates import is_near_duplicate
+from server.exploration.duplicates import TaskShape, is_near_duplicate, shape_of, shape_of_task
 from server.exploration.feasibility import Feasibility
 from server.exploration.findings import HealthReport, by_severity
 from server.exploration.listing_health import listing_findings
@@ -30,9 +30,8 @@ from server.exploration.proposing import propose_calls
 from server.exploration.session import BudgetSpent, ExplorationSession
 from server.exploration.tasks import ExploredTask
 from server.exploration.values import KnownValues
-from server.exploration.wording import reword
+from server.exploration.wording import reword, word_task
 from server.planning.conversation import MeteredBackend, converse
-from server.planning.literals import wording
 
 __all__ = ["Explored", "Explorer", "Solved"]
 
@@ -83,6 +82,8 @@ class Explorer:
     model: MeteredBackend | None = None
     say: Said = lambda message, calls: None  # noqa: ARG005
     known: KnownValues = field(default_factory=KnownValues)
+    made: Sequence[ExploredTask] = ()
+    """Tasks there are already, which are not made again."""
     _model_problem: str | None = None
 
     async def explore(self) -> Explored:
@@ -146,26 +147,30 @@ class Explorer:
 
     def _drafts(self) -> Iterator[Draft]:
         """Yield drafts, the hardest that are wanted first, near-duplicates left out."""
-        kept: list[tuple[str, tuple[str, ...]]] = []
+        kept: list[TaskShape] = [shape_of_task(task) for task in self.made]
         seen: set[tuple[str, ...]] = set()
         for chain, all_outputs in self._chains():
             draft = distil(chain, all_outputs=all_outputs)
             if draft is None or (chain.tools in seen and chain.links == 0):
                 continue
-            text = wording(" ".join(step.probe.tool.description[:120] for step in chain.steps))
-            if is_near_duplicate(text, chain.tools, kept):
+            shape = shape_of(word_task(draft, draft.inputs), draft.workflow)
+            if is_near_duplicate(shape, kept):
                 continue
             seen.add(chain.tools)
-            kept.append((text, chain.tools))
+            kept.append(shape)
             yield draft
 
     def _chains(self) -> Iterator[tuple[Chain, bool]]:
         observations = {o.number: o for o in self.session.observations}
         good = [o for o in self.session.observations if o.succeeded and not o.probe.breaks_schema]
         chained = [chain_of(o, observations) for o in good if o.probe.origins]
+        volatile = volatile_tools(self.session.observations)
         singles = first_successes(self.session.observations)
+        singles.sort(key=lambda single: single.probe.tool.id.tool in volatile)
         if self.options.difficulty == 3:
-            ordered = sorted(chained, key=lambda chain: (len(chain.steps), chain.last.number))
+            ordered = sorted(
+                chained, key=lambda chain: (not volatile.isdisjoint(chain.tools), *_plainness(chain))
+            )
             yield from ((chain, False) for chain in _alternating(ordered, singles, observations))
         if self.options.difficulty >= 2:
             for one, two in zip(singles[::2], singles[1::2], strict=False):
@@ -218,6 +223,12 @@ class Explorer:
 
     def _listed_tools(self) -> list[Tool]:
         return list(self.replayer.snapshot.of_server(self.session.scope.server))
+
+
+def _plainness(chain: Chain) -> tuple[int, int]:
+    """Return what orders chains: short ones first, and those later that call a tool again."""
+    again = len(chain.tools) - len(set(chain.tools))
+    return len(chain.steps) + again, chain.last.number
 
 
 def _alternating(

@@ -26,7 +26,7 @@ from skills_store.workflow.model import Workflow, json_pointer
 __all__ = ["Checked", "Feasibility"]
 
 _HELD_OUT = 2
-_TRIES = 4
+_TRIES = 6
 """Other values that are tried for held-out instances."""
 
 
@@ -101,6 +101,22 @@ class Feasibility:
     async def _held_out(
         self, draft: Draft, workflow: Workflow, answer: Mapping[str, JsonValue]
     ) -> tuple[list[HeldOutInstance], list[Run], bool]:
+        """Return other instances with their runs, and whether one of them answers otherwise.
+
+        They share a process, which costs more to start than their calls; where the task itself then answers
+        otherwise than in a fresh one, the process remembers, and each instance gets its own.
+        """
+        async with self.replayer.sharing() as shared:
+            found = await self._instances(shared, draft, workflow, answer)
+            self.session.take(len(workflow.nodes))
+            again = await shared.run_workflow(workflow, draft.inputs)
+            if not again.faults and dict(again.result or {}) == answer:
+                return found
+        return await self._instances(self.replayer, draft, workflow, answer)
+
+    async def _instances(
+        self, replayer: Replayer, draft: Draft, workflow: Workflow, answer: Mapping[str, JsonValue]
+    ) -> tuple[list[HeldOutInstance], list[Run], bool]:
         found: list[HeldOutInstance] = []
         runs: list[Run] = []
         discriminates = False
@@ -108,7 +124,7 @@ class Feasibility:
             if len(found) >= _HELD_OUT or self.session.left < len(workflow.nodes):
                 break
             self.session.take(len(workflow.nodes))
-            run = await self.replayer.run_workflow(workflow, inputs)
+            run = await replayer.run_workflow(workflow, inputs)
             if run.faults or run.result is None:
                 continue
             result = dict(run.result)
@@ -121,23 +137,35 @@ class Feasibility:
         return found, runs, discriminates
 
     def _other_inputs(self, draft: Draft) -> list[dict[str, JsonValue]]:
-        """Return other values for a draft's inputs: all at once as far as there are some."""
+        """Return other values for a draft's inputs: all at once as far as there are some, then each alone.
+
+        Values that are fine by themselves need not go together, such as those of an operation and its data.
+        """
         tools = {step.probe.tool.id.tool: step.probe.tool for step in draft.chain.steps}
         options: dict[str, list[JsonValue]] = {}
         for name, value in draft.inputs.items():
             tool, argument = draft.slots[name]
             known = self.known.candidates(tools[tool], argument)
             options[name] = [v for v in [*known, *_near(value)] if v != value and type(v) is type(value)]
+        together = [_different(draft.inputs, options, turn) for turn in range(_TRIES)]
+        alone = [{**draft.inputs, name: chosen[name]} for chosen in together for name in draft.inputs]
         instances: list[dict[str, JsonValue]] = []
-        for turn in range(_TRIES):
-            chosen = {
-                name: others[turn % len(others)] if (others := options[name]) else value
-                for name, value in draft.inputs.items()
-            }
-            one = list(draft.inputs)[turn % len(draft.inputs)] if draft.inputs else None
-            alone = {**draft.inputs, one: chosen[one]} if one is not None else chosen
-            instances.extend(i for i in (chosen, alone) if i != draft.inputs and i not in instances)
+        for instance in [*together[:1], *alone]:
+            if instance != draft.inputs and instance not in instances:
+                instances.append(instance)
         return instances[:_TRIES]
+
+
+def _different(
+    inputs: Mapping[str, JsonValue], options: Mapping[str, list[JsonValue]], turn: int
+) -> dict[str, JsonValue]:
+    """Return other values of one turn: where there are some, two inputs do not get the same one."""
+    chosen: dict[str, JsonValue] = {}
+    for name, value in inputs.items():
+        others = options[name]
+        ranked = [others[(turn + step) % len(others)] for step in range(len(others))]
+        chosen[name] = next((o for o in ranked if o not in chosen.values()), ranked[0] if ranked else value)
+    return chosen
 
 
 def _near(value: JsonValue) -> list[JsonValue]:

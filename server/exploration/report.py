@@ -8,7 +8,7 @@ from server.exploration.coverage import Coverage
 from server.exploration.findings import HealthReport
 from server.exploration.tasks import ExploredTask
 
-__all__ = ["ExplorationPlan", "ExplorationReport", "ExploredSkill", "PlannedTool"]
+__all__ = ["ExplorationPlan", "ExplorationReport", "ExploredSkill", "PlannedTool", "Taught"]
 
 
 class _Record(BaseModel):
@@ -46,6 +46,18 @@ class ExploredSkill(_Record):
     state: str
     reason: str
     task: str
+
+
+class Taught(_Record):
+    """What learning one explored task came to."""
+
+    task: str
+    skill: ExploredSkill | None = None
+    lessons: int = 0
+    calls: int = 0
+    """That its reference made; what admission replays is not among them."""
+    reason: str = ""
+    """Why nothing was learned, empty when it was."""
 
 
 class ExplorationReport(_Record):

@@ -60,6 +60,14 @@ class ExploredTask(_Record):
         """The workflow that solves it."""
         return parse_workflow(self.workflow)
 
+    @property
+    def instances(self) -> tuple[HeldOutInstance, ...]:
+        """The task with its own values, then with each held-out set; none where only a judge can tell."""
+        if not self.assertions:
+            return ()
+        own = HeldOutInstance(task=self.task, inputs=self.inputs, assertions=self.assertions)
+        return (own, *self.held_out)
+
 
 def render_tasks(tasks: Iterable[ExploredTask]) -> str:
     """Return the text of a task file."""

@@ -34,6 +34,8 @@ _PLAIN: Final = re.compile(
     r"(?:e\.?\s?g\.?,?|for example,?|such as)\s+([\w./:+-]{1,40}(?:,\s*[\w./:+-]{1,40}){0,5})", re.IGNORECASE
 )
 
+_PLAIN_NUMBERS: Final = (12, 5, 8, 3, 20, 7, 15, 9)
+
 
 def argument_schemas(tool: Tool) -> dict[str, JsonSchema]:
     """Return the schema of each argument a tool declares, its references inlined."""
@@ -123,6 +125,7 @@ class KnownValues:
         if "string" in types(schema):
             yield from said_examples(_about(tool.description, argument))
         yield from typical_values(argument)
+        yield from _numbers(schema, self.seed)
         yield from _of_array(schema)
         if "string" in types(schema):
             yield from self._of_like_names(self.seen, argument)
@@ -133,6 +136,13 @@ class KnownValues:
         for name, values in table.items():
             if name != argument and name_similarity(name, argument) >= _NEAR:
                 yield from values[:3]
+
+
+def _numbers(schema: JsonSchema, seed: int) -> Iterator[JsonValue]:
+    """Yield plain numbers where one is wanted, others first for each seed; none leaves a sum as it is."""
+    if types(schema) & {"number", "integer"}:
+        start = seed % len(_PLAIN_NUMBERS)
+        yield from (*_PLAIN_NUMBERS[start:], *_PLAIN_NUMBERS[:start])
 
 
 def _add(values: list[JsonValue], value: JsonValue) -> None:

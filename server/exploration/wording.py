@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import cast
 
 from pydantic import JsonValue
@@ -23,6 +23,10 @@ _LONGEST_PHRASE = 90
 _VERB = re.compile(
     r"^(?:(?:this|the) tool |a tool (?:to|that|for) |tool (?:to|for) |used? (?:this )?to )", re.IGNORECASE
 )
+_TWO = re.compile(r"\b(?:the )?two (?:numbers|values|integers|strings|texts|dates|words)\b", re.IGNORECASE)
+_JOINED = {"divide": " by ", "multiply": " by "}
+_GOES_ON = r"$|,| (?:of|to|from|in|into|and|or|with|by|for|on|using|at|as|is|has|between)\b"
+"""What may follow a noun that is one by itself: in "an email address" the email is not."""
 
 
 def word_task(draft: Draft, inputs: Mapping[str, JsonValue]) -> str:
@@ -30,21 +34,46 @@ def word_task(draft: Draft, inputs: Mapping[str, JsonValue]) -> str:
     parts = [_clause(node, draft, inputs) for node in draft.workflow.nodes]
     first, *rest = parts
     text = first[:1].upper() + first[1:] + "".join(f", then {part}" for part in rest)
-    asked = [name.replace("_", " ") for name in draft.workflow.outputs]
-    return f"{text}. Give {_listed(asked)}."
+    asked = [f"the {name.replace('_', ' ')}" for name in draft.workflow.outputs]
+    return f"{text}. Give me {_listed(asked)}."
 
 
 def _clause(node: Node, draft: Draft, inputs: Mapping[str, JsonValue]) -> str:
+    """Return what one step does: a value stands where the tool's own words speak of it, else after `with`."""
     step = next(s for s in draft.chain.steps if s.probe.tool.id == node.tool)
     phrase = _phrase(step.probe.tool.description, step.probe.tool.id.tool)
+    given = dict(_given(node, inputs))
+    if len(given) == 2 and _TWO.search(phrase):
+        joined = _JOINED.get(phrase.split()[0], " and ").join(text for text, _ in given.values())
+        return _TWO.sub(lambda _: joined, phrase, count=1)
     said: list[str] = []
+    for name, (text, is_stated) in given.items():
+        placed = _placed(phrase, name, text) if is_stated else ""
+        phrase = placed or phrase
+        if not placed:
+            said.append(f"{name} {text}" if is_stated else f"{name} from {text}")
+    return f"{phrase} with {_listed(said)}" if said else phrase
+
+
+def _given(node: Node, inputs: Mapping[str, JsonValue]) -> Iterator[tuple[str, tuple[str, bool]]]:
+    """Yield each argument's name with its value or the place it is read from, and whether it is stated."""
     for name, value in node.arguments.items():
         if isinstance(value, str) and value.startswith("$nodes."):
-            source = parse_reference(value)
-            said.append(f"{_spoken(name)} from the {_spoken(source.pointer.rsplit('/', 1)[-1] or 'result')}")
+            leaf = parse_reference(value).pointer.rsplit("/", 1)[-1]
+            yield _spoken(name), (f"the {_spoken(leaf or 'result')}", False)
         elif isinstance(value, str) and value.startswith("$inputs."):
-            said.append(f"{_spoken(name)} {_value(inputs[parse_reference(value).name])}")
-    return f"{phrase} with {_listed(said)}" if said else phrase
+            yield _spoken(name), (_value(inputs[parse_reference(value).name]), True)
+
+
+def _placed(phrase: str, name: str, stated: str) -> str:
+    """Return a phrase with a value after the words that speak of it, empty where none do."""
+    speaks = (
+        rf"\b(?:an?|the|your|this|some)(?: (?:given|provided|specified))? ({re.escape(name)})(?={_GOES_ON})"
+    )
+    found = re.search(speaks, phrase)
+    if found is None:
+        return ""
+    return f"{phrase[: found.start()]}the {found[1]} {stated}{phrase[found.end() :]}"
 
 
 def _phrase(description: str, name: str) -> str:
@@ -53,9 +82,16 @@ def _phrase(description: str, name: str) -> str:
     words = sentence.split()
     if not words or len(sentence) > _LONGEST_PHRASE or not words[0].isalpha():
         return _spoken(name)
-    verb = words[0].lower()
-    verb = verb[:-1] if verb.endswith("s") and not verb.endswith(("ss", "us")) else verb
-    return " ".join([verb, *words[1:]])
+    return " ".join([_imperative(words[0].lower()), *words[1:]])
+
+
+def _imperative(verb: str) -> str:
+    """Return a verb as one asks for it: `computes` and `applies` become `compute` and `apply`."""
+    if verb.endswith("ies") and len(verb) > 4:
+        return f"{verb[:-3]}y"
+    if verb.endswith(("ches", "shes", "sses", "xes", "zzes")):
+        return verb[:-2]
+    return verb[:-1] if verb.endswith("s") and not verb.endswith(("ss", "us", "is")) else verb
 
 
 def _spoken(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What a task says in values: numbers, quoted text, dates, times, addresses, paths, names, words.
+"""What a task says in values: numbers, quoted text, dates, times, addresses, paths, names, lists, words.
 
 Both directions of learning use it: filling arguments from a task (planning, repair) and lifting
 literals out of a run into inputs (compilation). Pure text work; no model.
@@ -15,10 +15,22 @@ from pydantic import JsonValue
 from catalog.similarity import words
 from catalog.vocabulary import STOP_WORDS
 
-__all__ = ["TaskLiteral", "TaskLiteralKind", "clauses", "mentions", "task_literals", "wording"]
+__all__ = [
+    "SpokenList",
+    "TaskLiteral",
+    "TaskLiteralKind",
+    "clauses",
+    "is_listing",
+    "mentions",
+    "spoken_lists",
+    "task_literals",
+    "wording",
+]
 
 _CLAUSES = re.compile(r"\b(?:and then|then|and|after that|afterwards)\b|[;.]\s|, ", re.IGNORECASE)
 _MOST_CLAUSES = 6
+_LISTING = re.compile(r"\s*(?:[,;]?\s*(?:\band\b|&)|[,;])\s*", re.IGNORECASE)
+"""What stands between two items of a list."""
 
 TaskLiteralKind = Literal[
     "quoted", "url", "email", "date", "time", "zone", "path", "number", "name", "symbol", "word"
@@ -83,9 +95,54 @@ def _value(kind: TaskLiteralKind, text: str) -> JsonValue:
     return float(plain) if any(mark in plain for mark in ".eE") else int(plain)
 
 
+@dataclass(frozen=True, slots=True)
+class SpokenList:
+    """Two or more values of one kind in a row, as in "3, 5 and 8". Offsets as of a `TaskLiteral`."""
+
+    items: tuple[TaskLiteral, ...]
+
+    @property
+    def values(self) -> list[JsonValue]:
+        return [item.value for item in self.items]
+
+    @property
+    def start(self) -> int:
+        return self.items[0].start
+
+    @property
+    def end(self) -> int:
+        return self.items[-1].end
+
+
+def spoken_lists(task: str) -> list[SpokenList]:
+    """Return the lists of values a task mentions, in order of place; plain words make none."""
+    rows: list[list[TaskLiteral]] = []
+    for literal in task_literals(task):
+        last = rows[-1][-1] if rows else None
+        if last and last.kind == literal.kind and is_listing(task[last.end : literal.start]):
+            rows[-1].append(literal)
+        else:
+            rows.append([literal])
+    return [SpokenList(tuple(row)) for row in rows if len(row) > 1 and row[0].kind != "word"]
+
+
+def is_listing(between: str) -> bool:
+    """Return whether a text is what stands between two items of a list: a comma, "and", or both."""
+    return _LISTING.fullmatch(between) is not None
+
+
 def clauses(task: str) -> list[str]:
-    """Return the first parts of a task that each say something to do; none when it is one sentence."""
-    parts = [part.strip() for part in _CLAUSES.split(task) if len(words(part)) > 1]
+    """Return the first parts of a task that each say something to do; none when it is one sentence.
+
+    The items of a list are no parts.
+    """
+    lists = spoken_lists(task)
+    pieces, at = list[str](), 0
+    for cut in _CLAUSES.finditer(task):
+        if not any(listed.start < cut.start() < listed.end for listed in lists):
+            pieces.append(task[at : cut.start()])
+            at = cut.end()
+    parts = [part.strip() for part in (*pieces, task[at:]) if len(words(part)) > 1]
     return parts[:_MOST_CLAUSES] if len(parts) > 1 else []
 
 

@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from server.planning.router import example_of
-from server.planning.task_reading import TaskPattern, Token, pattern_of, said_tokens, task_tokens
+from server.planning.task_pieces import Token
+from server.planning.task_reading import TaskPattern, pattern_of, said_tokens, task_tokens
 from skills_store.skill import Skill
 
 __all__ = ["TaskPatterns", "same_pattern"]

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from catalog.schema import coerce, is_valid
-from server.planning.task_reading import look, read_as
+from server.planning.task_pieces import look
+from server.planning.task_reading import read_as
 from skills_store.skill import Skill
 
 __all__ = ["Choice", "Direct", "Trust", "choose_route", "example_of", "match_skill"]

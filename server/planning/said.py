@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pydantic import JsonValue
+
 from catalog.schema import types
 from catalog.similarity import words
-from server.planning.literals import TaskLiteral
+from server.planning.literals import TaskLiteral, spoken_lists
 from server.planning.slots import Slot, Source, fits, input_reference
 from server.planning.units import asks_for_kind, unit_kind, unit_spellings
 from server.planning.view import View
@@ -69,6 +71,8 @@ def _listed_tokens(text: str) -> list[str]:
 
 def from_task(slot: Slot, view: View) -> Iterator[Source]:
     wanted = types(slot.schema)
+    if "array" in wanted:
+        yield from _lists_of(slot, view)
     is_unit = "unit" in words(slot.argument)
     literals = [literal for literal in view.world.literals if literal.kind != "word"]
     for literal in literals:
@@ -86,6 +90,19 @@ def from_task(slot: Slot, view: View) -> Iterator[Source]:
         yield from _units_of(slot, view)
     if "string" in wanted and set(words(slot.argument)) & _WHOLE_TASK and view.world.task:
         yield Source(escape_literal(view.world.task), 2.2, "the task as it is said")
+
+
+def _lists_of(slot: Slot, view: View) -> Iterator[Source]:
+    """Yield the lists a task says, and its single values as lists of one."""
+    for place, listed in enumerate(spoken_lists(view.world.task)):
+        if fits(listed.values, slot.schema):
+            said = view.world.task[listed.start : listed.end]
+            value: JsonValue = input_reference(listed.values, view) or [*map(escape_literal, listed.values)]
+            yield Source(value, 0.5 + 0.02 * place, f"the task says the list {said!r}")
+    for place, literal in enumerate(lit for lit in view.world.literals if lit.kind != "word"):
+        if fits([literal.value], slot.schema):
+            cost = 1.6 + 0.02 * place
+            yield Source([escape_literal(literal.value)], cost, f"the task says {literal.text!r}")
 
 
 def _kind_cost(literal: TaskLiteral, slot: Slot) -> float:

@@ -3,12 +3,11 @@
 Paper: FlowEvo (democase_sql adapter; facts §3.8 step 4): the signature of a task is its text with
 the lifted literals replaced by slots. Differs: a slot takes a value of the kind that stood in it, or
 tells what stands there instead, so that the value can be looked for; a literal that nothing lifted
-is no slot and has to be the same.
+is no slot and has to be the same; a slot for a list takes a list of any length.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,36 +16,34 @@ from itertools import islice
 
 from pydantic import JsonValue
 
-from catalog.similarity import words
-from server.planning.literals import TaskLiteralKind, task_literals
+from server.planning.literals import TaskLiteralKind
+from server.planning.task_pieces import (
+    AND,
+    LONGEST_PHRASE,
+    Piece,
+    Token,
+    listed_at,
+    look,
+    pieces_of,
+    said_by,
+)
 
 __all__ = [
     "Reading",
+    "SlotPattern",
     "TaskPattern",
-    "Token",
     "is_same_family",
-    "look",
     "pattern_of",
     "read_as",
     "said_tokens",
     "task_tokens",
 ]
 
-Token = tuple[str, str]
-"""What a word or a value of a task is, and how it looks."""
-
-_LONGEST_PHRASE = 6
 _LONGEST_INSTEAD = 3
 _MOST_READINGS = 64
 _SAME = 0.85
 _MOST_KEPT = 16_384
-"""Tasks that are kept as they were read: more than a large bank has skills."""
-_SMALL_TALK = frozenset(
-    {"a", "an", "the", "please", "just", "me", "my", "can", "could", "would", "you", "i", "what", "is"}
-    | {"are", "compute", "calculate", "determine", "tell", "give", "show", "get", "find"}
-)
-"""Words that change no task. Prepositions do: from miles to feet is not from feet to miles."""
-_WORD = re.compile(r"[^\W_]+")
+"""Tasks whose places are kept: more than a large bank has skills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +63,13 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """A word of a task, or a value it states; `start` and `end` are offsets in its text."""
-
-    kind: TaskLiteralKind
-    value: JsonValue
-    start: int
-    end: int
-
-    def is_same(self, other: _Piece) -> bool:
-        """Return whether two tasks say the same here."""
-        return self.kind == other.kind and look(self.value) == look(other.value)
-
-
-@dataclass(frozen=True, slots=True)
 class _Slot:
     """Where a task states an input: how many pieces, which input, how its value looks."""
 
     width: int
     name: str
     said: str
+    is_list: bool = False
 
 
 def read_as(task: str, own: str, example: Mapping[str, JsonValue]) -> Reading | None:
@@ -99,16 +83,36 @@ def read_as(task: str, own: str, example: Mapping[str, JsonValue]) -> Reading | 
     slots = _slots(own, example)
     if slots is None:
         return None
-    found = list(islice(_readings(_pieces(own), slots, _pieces(task), task), _MOST_READINGS))
+    found = list(islice(_readings(pieces_of(own), slots, pieces_of(task), task), _MOST_READINGS))
     return min(found, key=lambda reading: len(reading.instead), default=None)
 
 
 @dataclass(frozen=True, slots=True)
+class SlotPattern:
+    """What stood in a slot: its kind, how many pieces, and whether any number of them may."""
+
+    kind: TaskLiteralKind
+    width: int
+    is_list: bool = False
+
+    def take(self, free: dict[Token, int]) -> bool:
+        """Take what fills the slot out of what a task says; False where nothing does."""
+        fitting = [token for token in free if self.kind in ("word", token[0])]
+        taken = fitting if self.is_list and self.kind != "word" else fitting[: self.width]
+        for token in (*taken, *((AND,) if self.is_list and taken and AND in free else ())):
+            if self.is_list or free.get(token) == 1:
+                free.pop(token, None)
+            else:
+                free[token] -= 1
+        return bool(taken)
+
+
+@dataclass(frozen=True, slots=True)
 class TaskPattern:
-    """What a task says with its values taken out. `slots` are what stood there: kind, and pieces."""
+    """What a task says with its values taken out. `slots` are what stood there."""
 
     said: Mapping[Token, int]
-    slots: tuple[tuple[TaskLiteralKind, int], ...]
+    slots: tuple[SlotPattern, ...]
 
     def likeness(self, task: str) -> float:
         """Return how much a task says the same once values are slots, in [0, 1].
@@ -122,15 +126,7 @@ class TaskPattern:
             shared += both
             if count > both:
                 free[token] = count - both
-        filled = 0
-        for kind, width in self.slots:
-            taken = list(islice((token for token in free if kind in ("word", token[0])), width))
-            filled += bool(taken)
-            for token in taken:
-                if free[token] == 1:
-                    del free[token]
-                else:
-                    free[token] -= 1
+        filled = sum(slot.take(free) for slot in self.slots)
         whole = sum(self.said.values()) + len(self.slots) + sum(free.values())
         return (shared + filled) / whole if whole else 1.0
 
@@ -142,15 +138,16 @@ def pattern_of(own: str, example: Mapping[str, JsonValue]) -> TaskPattern:
         own: the task.
         example: inputs by name that it was solved with.
     """
-    slots, pieces = _slots(own, example) or {}, _pieces(own)
+    slots, pieces = _slots(own, example) or {}, pieces_of(own)
     inside = {place for first, slot in slots.items() for place in range(first, first + slot.width)}
-    said = Counter(_token(piece) for place, piece in enumerate(pieces) if place not in inside)
-    return TaskPattern(said, tuple((pieces[first].kind, slot.width) for first, slot in slots.items()))
+    said = Counter(piece.token for place, piece in enumerate(pieces) if place not in inside)
+    stood = (SlotPattern(pieces[first].kind, slot.width, slot.is_list) for first, slot in slots.items())
+    return TaskPattern(said, tuple(stood))
 
 
 @lru_cache(maxsize=64)
 def _counted(task: str) -> Mapping[Token, int]:
-    return Counter(_token(piece) for piece in _pieces(task))
+    return Counter(piece.token for piece in pieces_of(task))
 
 
 def said_tokens(own: str, example: Mapping[str, JsonValue]) -> frozenset[Token] | None:
@@ -163,65 +160,34 @@ def said_tokens(own: str, example: Mapping[str, JsonValue]) -> frozenset[Token] 
     slots = _slots(own, example)
     if slots is None:
         return None
-    pieces, said, at = _pieces(own), set[Token](), 0
+    pieces, said, at = pieces_of(own), set[Token](), 0
     while at < len(pieces):
         if at in slots:
             at += slots[at].width
         else:
-            said.add(_token(pieces[at]))
+            said.add(pieces[at].token)
             at += 1
     return frozenset(said)
 
 
 def task_tokens(task: str) -> frozenset[Token]:
     """Return what a task says."""
-    return frozenset(_token(piece) for piece in _pieces(task))
+    return frozenset(piece.token for piece in pieces_of(task))
 
 
 def is_same_family(task: str, other: str) -> bool:
     """Return whether two tasks say the same but for the values they state (Jaccard >= 0.85)."""
-    one, two = (Counter(_pattern_token(piece) for piece in _pieces(text)) for text in (task, other))
+    one, two = (Counter(_pattern_token(piece) for piece in pieces_of(text)) for text in (task, other))
     whole = sum((one | two).values())
     return whole > 0 and sum((one & two).values()) >= _SAME * whole
 
 
-def _pattern_token(piece: _Piece) -> str:
+def _pattern_token(piece: Piece) -> str:
     return look(piece.value) if piece.kind == "word" else f"<{piece.kind}>"
-
-
-def look(value: JsonValue) -> str:
-    """Return what a value looks like in a task, whatever its case; 5 and 5.0 look alike."""
-    match value:
-        case bool() | None:
-            return ""
-        case int() | float():
-            return f"{float(value):.12g}"
-        case str() if re.fullmatch(r"-?\d+(\.\d+)?", value.strip()):
-            return f"{float(value):.12g}"
-        case _:
-            return str(value).strip().casefold()
 
 
 def _agree(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> bool:
     return all(look(other[name]) == look(value) for name, value in one.items() if name in other)
-
-
-def _token(piece: _Piece) -> Token:
-    return piece.kind, look(piece.value)
-
-
-@lru_cache(maxsize=_MOST_KEPT)
-def _pieces(task: str) -> tuple[_Piece, ...]:
-    """Return a task piece by piece, in order: values as the task states them, words as stems."""
-    stated = [literal for literal in task_literals(task) if literal.kind != "word"]
-    pieces = [_Piece(literal.kind, literal.value, literal.start, literal.end) for literal in stated]
-    for match in _WORD.finditer(task):
-        if any(match.start() < other.end and other.start < match.end() for other in stated):
-            continue
-        if match[0].lower() not in _SMALL_TALK:
-            stem = " ".join(words(match[0])) or match[0].lower()
-            pieces.append(_Piece("word", stem, match.start(), match.end()))
-    return tuple(sorted(pieces, key=lambda piece: piece.start))
 
 
 def _slots(task: str, example: Mapping[str, JsonValue]) -> Mapping[int, _Slot] | None:
@@ -229,33 +195,41 @@ def _slots(task: str, example: Mapping[str, JsonValue]) -> Mapping[int, _Slot] |
 
     None when a place could be that of two inputs.
     """
-    looks = ((name, look(value)) for name, value in example.items() if not isinstance(value, list | dict))
-    return _places(task, tuple((name, said) for name, said in looks if said))
+    looks = ((name, value, look(value)) for name, value in example.items() if not isinstance(value, dict))
+    return _places(task, tuple((name, said, isinstance(value, list)) for name, value, said in looks if said))
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def _places(task: str, wanted: tuple[tuple[str, str], ...]) -> Mapping[int, _Slot] | None:
-    pieces = _pieces(task)
+def _places(task: str, wanted: tuple[tuple[str, str, bool], ...]) -> Mapping[int, _Slot] | None:
+    pieces = pieces_of(task)
     found: dict[int, _Slot] = {}
     for first in range(len(pieces)):
-        for count in range(1, min(_LONGEST_PHRASE, len(pieces) - first) + 1):
-            said = _said(task, pieces[first : first + count])
-            for name in (name for name, value in wanted if value == said):
-                if first in found:
-                    return None
-                found[first] = _Slot(count, name, said)
+        for slot in _slots_at(pieces[first:], task, wanted):
+            if first in found:
+                return None
+            found[first] = slot
+    lists = [(first, slot) for first, slot in found.items() if slot.is_list]
+    if any(first < other < first + slot.width for first, slot in lists for other in found):
+        return None
     return found
 
 
-def _said(task: str, pieces: Sequence[_Piece]) -> str:
-    """Return the text of consecutive pieces as a value would look, or the value of a single one."""
-    if len(pieces) == 1 and pieces[0].kind != "word":
-        return look(pieces[0].value)
-    return look(task[pieces[0].start : pieces[-1].end])
+def _slots_at(
+    pieces: Sequence[Piece], task: str, wanted: tuple[tuple[str, str, bool], ...]
+) -> Iterator[_Slot]:
+    """Yield the inputs whose values pieces begin with."""
+    scalars = {look(said_by(task, pieces[:count])): count for count in range(LONGEST_PHRASE, 0, -1)}
+    lists: dict[str, int] = {}
+    if any(is_list for _, _, is_list in wanted):
+        lists = {look(values): width for width, values in listed_at(pieces, task)}
+    for name, said, is_list in wanted:
+        width = (lists if is_list else scalars).get(said)
+        if width is not None:
+            yield _Slot(width, name, said, is_list)
 
 
 def _readings(
-    own: Sequence[_Piece], slots: Mapping[int, _Slot], new: Sequence[_Piece], task: str
+    own: Sequence[Piece], slots: Mapping[int, _Slot], new: Sequence[Piece], task: str
 ) -> Iterator[Reading]:
     """Yield the inputs under which a task is the other with other values in its slots.
 
@@ -277,7 +251,7 @@ def _readings(
 
 
 def _first_steps(
-    own: Sequence[_Piece], slots: Mapping[int, _Slot], new: Sequence[_Piece], task: str
+    own: Sequence[Piece], slots: Mapping[int, _Slot], new: Sequence[Piece], task: str
 ) -> Iterator[tuple[int, int, Reading]]:
     """Yield what the first pieces may be read as: pieces of both sides taken, and what that binds."""
     slot = slots.get(0)
@@ -285,11 +259,16 @@ def _first_steps(
         if own[0].is_same(new[0]):
             yield 1, 1, Reading()
         return
+    if slot.is_list:
+        for width, values in reversed([*listed_at(new, task)]):
+            if own[0].kind in ("word", new[0].kind):
+                yield slot.width, width, Reading({slot.name: values})
+        return
     is_stated = own[0].kind != "word"
     if is_stated and slot.width == 1 and own[0].kind == new[0].kind:
         yield 1, 1, Reading({slot.name: new[0].value})
         return
-    longest = _LONGEST_INSTEAD if is_stated else 1 if slot.width == 1 else _LONGEST_PHRASE
+    longest = _LONGEST_INSTEAD if is_stated else 1 if slot.width == 1 else LONGEST_PHRASE
     for width in range(1, min(longest, len(new)) + 1):
         text = task[new[0].start : new[width - 1].end]
         value = new[0].value if width == 1 and new[0].kind != "word" else text

@@ -162,7 +162,9 @@ def answers_of(node: Node, output: JsonValue) -> list[JsonValue]:
     """Return the answers of a node's tool in what the node gave: its first where it is mapped over a list."""
     if node.for_each is None:
         return [output]
-    return [answer for answer in output if answer is not None][:1] if isinstance(output, list) else []
+    answers: list[JsonValue] = output if isinstance(output, list) else []
+    first = next((answer for answer in answers if answer is not None), None)
+    return [] if first is None else [first]
 
 
 def references_in(value: JsonValue) -> list[Found]:

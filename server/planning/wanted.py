@@ -12,6 +12,10 @@ from skills_store.workflow.selectors import parse_selector
 
 __all__ = ["wanted_outputs"]
 
+_PATHS = frozenset(
+    {"subexpression", "index_expression", "projection", "filter_projection", "value_projection", "flatten"}
+)
+
 
 def wanted_outputs(checks: Checks) -> tuple[str, ...]:
     """Return the output names that assertions read as `output.NAME` and that a schema declares."""
@@ -29,8 +33,15 @@ def wanted_outputs(checks: Checks) -> tuple[str, ...]:
 def _output_names(ast: Ast) -> Iterator[str]:
     children = [cast("Ast", child) for child in ast["children"] if isinstance(child, dict)]
     if ast["type"] == "subexpression" and len(children) > 1:
-        first, second = children[0], children[1]
+        first, second = children[0], _first_read(children[1])
         if first["type"] == second["type"] == "field" and first["value"] == "output":
             yield str(second["value"])
     for child in children:
         yield from _output_names(child)
+
+
+def _first_read(ast: Ast) -> Ast:
+    """Return what a path reads first: of `digests[0].text` and `digests[*]` the field `digests`."""
+    while ast["type"] in _PATHS and ast["children"]:
+        ast = cast("Ast", ast["children"][0])
+    return ast

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
+import importlib.util
 import json
 import shlex
 import sys
@@ -38,8 +39,7 @@ from server.sandbox.engine import (
     ToolRefused,
 )
 
-if TYPE_CHECKING:
-    import pydantic_monty as _monty
+if TYPE_CHECKING:  # loaded when code is run: most starts run none
     from pydantic_monty import (
         ExternalResult,
         FunctionSnapshot,
@@ -51,11 +51,6 @@ if TYPE_CHECKING:
         ResourceLimits,
         SyncSnapshot,
     )
-else:
-    try:
-        import pydantic_monty as _monty
-    except ImportError:
-        _monty = None
 
 __all__ = ["MontyEngine"]
 
@@ -94,7 +89,7 @@ class MontyEngine:
     @property
     def is_there(self) -> bool:
         """Whether Monty is installed."""
-        return _monty is not None  # pyright: ignore[reportUnnecessaryComparison]
+        return importlib.util.find_spec("pydantic_monty") is not None
 
     @property
     def version(self) -> str:
@@ -126,14 +121,16 @@ class MontyEngine:
             return self._pool
 
     def _open(self) -> Monty:
-        if _monty is None:  # pyright: ignore[reportUnnecessaryComparison]
+        if not self.is_there:
             raise SandboxUnavailable("Monty is not installed: `pip install 'skillbank[code]'`")
         if self._missing:
             raise SandboxUnavailable(
                 f"Monty's worker cannot be confined here: it needs {', '.join(self._missing)}"
             )
+        import pydantic_monty
+
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="skillbank-monty-"))
-        pool: Monty = _monty.Monty(
+        pool: Monty = pydantic_monty.Monty(
             binary_path=_launcher(Path(folder)),
             min_processes=1,
             max_processes=8,
@@ -157,6 +154,8 @@ def _launcher(folder: Path) -> Path:
 
 
 def _run(pool: Monty, request: CodeRequest) -> CodeOutcome:
+    import pydantic_monty
+
     started, limits = time.perf_counter(), request.limits
 
     def seconds() -> float:
@@ -175,9 +174,9 @@ def _run(pool: Monty, request: CodeRequest) -> CodeOutcome:
         return _returned(text, limits.output_bytes, seconds())
     except _TooMuch as error:
         return Stopped("output", str(error), seconds())
-    except _monty.MontyCrashedError as error:
+    except pydantic_monty.MontyCrashedError as error:
         return _crashed(error, limits.seconds, seconds())
-    except _monty.MontyError as error:
+    except pydantic_monty.MontyError as error:
         return _raised(error, limits.seconds, seconds())
 
 
@@ -187,15 +186,17 @@ class _TooMuch(Exception):  # noqa: N818
 
 def _conversation(session: MontySession, request: CodeRequest) -> object:
     """Return what the last expression gave, every call of a tool answered on the way."""
+    import pydantic_monty
+
     tools = "".join(_TOOL.format(name=name) for name in sorted(request.tools))
     code = f"{request.source}\n{_LAST.format(tools=tools, entry=request.entry)}"
     given = {"skillbank_arguments": json.dumps(dict(request.arguments))}
     state: SyncSnapshot = session.feed_start(code, inputs=given, external_lookup={}, print_callback=_unheard)
     calls = sent = 0
-    while not isinstance(state, _monty.MontyComplete):
-        if isinstance(state, _monty.NameLookupSnapshot):
+    while not isinstance(state, pydantic_monty.MontyComplete):
+        if isinstance(state, pydantic_monty.NameLookupSnapshot):
             state = state.resume()
-        elif isinstance(state, _monty.FutureSnapshot):
+        elif isinstance(state, pydantic_monty.FutureSnapshot):
             raise _TooMuch("it waits for what was never begun")
         elif state.is_os_function:
             state = state.resume_not_handled()
@@ -273,8 +274,10 @@ def _crashed(error: MontyCrashedError, most_seconds: float, seconds: float) -> S
 
 def _raised(error: MontyError, most_seconds: float, seconds: float) -> CodeOutcome:
     """Return what an error of the engine says of the code; its text is `Kind: message`."""
+    import pydantic_monty
+
     kind, _, message = str(error).partition(": ")
-    if isinstance(error, _monty.MontySyntaxError):
+    if isinstance(error, pydantic_monty.MontySyntaxError):
         return Raised("SyntaxError", str(error)[:_MOST_MESSAGE], seconds, is_unsupported=True)
     if kind == "TimeoutError" and "limit exceeded" in message:
         return Stopped("seconds", f"it ran longer than {most_seconds:g} s", seconds)

@@ -91,6 +91,7 @@ _REPAIR: JsonSchema = _answer(
         "judgement": _or_null(_OBJECT, "What a judge thinks of the run; null: not asked for."),
         "solved_by": _or_null(_TEXT, "How far planning with a model had to go; null: it planned nothing."),
         "route": _or_null(_TEXT, "direct: a skill ran; seeded: a skill helped; dynamic: planned anew."),
+        "drive": _or_null(_OBJECT, "How the model was driven: steps, ended, tokens; null: it planned."),
         "lineage": {**_OBJECTS, "description": "Candidates tried; empty unless detail was asked for."},
     },
     ["status", "outputs", "workflow", "edits", "faults", "calls", "candidates", "seconds"],

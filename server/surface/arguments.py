@@ -5,14 +5,16 @@ Checking a client's arguments against a schema, ours or a skill's, is `validatio
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from catalog.tools import JsonSchema, ToolId
+from server.context.policy import TEMPLATES, ContextPolicy, Template
+from server.driving.options import DriveOptions
 from server.requests import Budget, RepairRequest, SaveRequest, SolveRequest
 from server.verification import Checks
 
@@ -27,10 +29,13 @@ __all__ = [
     "RunWorkflow",
     "SaveSkill",
     "Solve",
+    "SolveOptions",
+    "grouped",
     "input_schema",
 ]
 
 _BUDGET = Budget()
+_DRIVE = DriveOptions()
 
 _TEXT: JsonSchema = {"type": "string"}
 _STRINGS: JsonSchema = {"type": "array", "items": {"type": "string"}}
@@ -88,7 +93,7 @@ class _Checked(_Arguments):
         default=(),
         description="JMESPath: output.total > `0`",
     )
-    output_schema: Values = Field(default_factory=dict, description="JSON Schema of outputs.")
+    output_schema: Values = Field(default_factory=dict, description="Of outputs.")
     detail: bool = Field(
         default=False,
         description="Return every step.",
@@ -100,45 +105,99 @@ class _Checked(_Arguments):
         return Checks(assertions=self.assertions, schema=dict(self.output_schema) or None)
 
 
-class _Searching(_Checked):
-    """Arguments of a search: what it may spend, and what it leaves behind."""
+class _Kept(_Checked):
+    """Arguments of what may leave a skill behind."""
 
-    budget_seconds: float = Field(default=_BUDGET.seconds, ge=0, description="Time.")
-    budget_calls: int = Field(default=_BUDGET.calls, ge=0, description="Calls.")
     save_as: str | None = Field(
         default=None,
         pattern=r"^[a-z][a-z0-9_]{0,39}$",
         description="Skill to keep.",
     )
 
+
+class SolveOptions(_Arguments):
+    """Arguments of `solve` that are seldom given: one object, since the list of tools has a bound."""
+
+    budget_seconds: float = Field(default=_BUDGET.seconds, ge=0)
+    budget_calls: int = Field(default=_BUDGET.calls, ge=0)
+    budget_tokens: int = Field(default=_BUDGET.tokens, ge=0)
+    """Of the model."""
+    answer: bool = False
+    """In words too."""
+    judge: bool = False
+    """Have it scored."""
+    driver: Literal["react"] | None = None
+    """How the model works step by step, None: it plans the whole."""
+    context: Template = _DRIVE.policy.template
+    """What a driven model is shown."""
+    steps: int = Field(default=_DRIVE.steps, ge=1)
+    """Answers of a driven model at most."""
+
     @property
-    def budget(self) -> Budget:
-        """What the search may spend."""
-        return Budget(seconds=self.budget_seconds, calls=self.budget_calls)
+    def drive(self) -> DriveOptions | None:
+        """How the model is driven, None: it plans."""
+        if self.driver is None:
+            return None
+        return DriveOptions(steps=self.steps, policy=ContextPolicy(self.context))
 
 
-class Solve(_Searching):
+_NOT_NEGATIVE: JsonSchema = {"type": "integer", "minimum": 0}
+_SOLVE_OPTIONS: JsonSchema = {
+    "type": "object",
+    "properties": {
+        "budget_seconds": {"type": "number", "minimum": 0},
+        "budget_calls": _NOT_NEGATIVE,
+        "budget_tokens": _NOT_NEGATIVE,
+        "answer": {"type": "boolean"},
+        "judge": {"type": "boolean"},
+        "driver": {"enum": ["react"]},
+        "context": {"enum": list(TEMPLATES)},
+        "steps": {"type": "integer", "minimum": 1},
+    },
+    "additionalProperties": False,
+}
+_ONCE_ALONE = frozenset({"budget_seconds", "budget_calls", "budget_tokens", "answer", "judge"})
+
+
+class Solve(_Kept):
     """Arguments of `solve`."""
 
     task: str = Field(min_length=1, description="With every value it needs.")
-    budget_tokens: int = Field(
-        default=_BUDGET.tokens,
-        ge=0,
-        description="Model tokens.",
+    options: Annotated[SolveOptions, WithJsonSchema(_SOLVE_OPTIONS)] = Field(
+        default_factory=SolveOptions, description="driver react: call by call."
     )
-    answer: bool = Field(default=False, description="In words too.")
-    judge: bool = Field(default=False, description="Have it scored.")
+
+    @property
+    def budget(self) -> Budget:
+        """What the search may spend."""
+        own = self.options
+        return Budget(seconds=own.budget_seconds, calls=own.budget_calls, tokens=own.budget_tokens)
 
     def request(self) -> SolveRequest:
         """Return the use case's request."""
         return SolveRequest(
             inputs=self.inputs,
             checks=self.checks,
-            budget=replace(self.budget, tokens=self.budget_tokens),
+            budget=self.budget,
             save=self.save_as,
-            answer=self.answer,
-            judge=self.judge,
+            answer=self.options.answer,
+            judge=self.options.judge,
+            drive=self.options.drive,
         )
+
+
+def grouped(tool: str, arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the arguments, those that `solve` once listed by themselves among its options.
+
+    Hosts keep lists of tools for long, and go on calling by the one they have.
+    """
+    options = arguments.get("options", {})
+    alone = _ONCE_ALONE & set(arguments) if tool == "solve" else set[str]()
+    if not alone or not isinstance(options, dict):
+        return dict(arguments)
+    moved = {name: arguments[name] for name in sorted(alone) if arguments[name] is not None}
+    kept = {name: value for name, value in arguments.items() if name not in alone}
+    return {**kept, "options": {**moved, **options}}
 
 
 class RunWorkflow(_Checked):
@@ -147,11 +206,19 @@ class RunWorkflow(_Checked):
     workflow: Document
 
 
-class RepairWorkflow(_Searching):
+class RepairWorkflow(_Kept):
     """Arguments of `repair_workflow`."""
+
+    budget_seconds: float = Field(default=_BUDGET.seconds, ge=0, description="Time.")
+    budget_calls: int = Field(default=_BUDGET.calls, ge=0, description="Calls.")
 
     workflow: Draft = Field(description="As for run_workflow.")
     task: str | None = Field(default=None, description="What it is for.")
+
+    @property
+    def budget(self) -> Budget:
+        """What the search may spend."""
+        return Budget(seconds=self.budget_seconds, calls=self.budget_calls)
 
     def request(self) -> RepairRequest:
         """Return the use case's request."""

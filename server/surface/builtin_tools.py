@@ -58,9 +58,9 @@ _NOTES = types.ToolAnnotations(
 )
 
 _SOLVE = """\
-Do a task: plans, runs and repairs a workflow until the assertions hold, and keeps it as a skill. Returns
-status (verified: checks hold; succeeded: unchecked; unverified; failed; needs_approval: the user must allow
-a call), outputs, workflow, skill.
+Do a task: plans, runs, repairs a workflow until the assertions hold, keeps it as a skill. Returns status
+(verified: checks hold; succeeded: unchecked; unverified; failed; needs_approval: ask the user), outputs,
+workflow, skill.
 Example: {"task": "Convert 20 C to F", "assertions": ["output.f == `68`"]}"""
 
 _RUN = """\
@@ -75,7 +75,7 @@ Never does twice what may change the world.
 Example: {"workflow": {"name": "sum"}, "assertions": ["output.total == `3`"]}"""
 
 _FIND_SKILLS = """\
-Search the skills: tested workflows, most of them not listed here. Use it before solve.
+Search the skills: tested workflows, most not listed here. Use it before solve.
 Example: {"query": "temperature in fahrenheit"}"""
 
 _DESCRIBE_SKILL = """\

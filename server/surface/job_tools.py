@@ -7,6 +7,7 @@ from typing import Final
 import mcp.types as types
 from pydantic import JsonValue
 
+from server.surface.arguments import grouped
 from server.surface.calls import Attendance, ToolCall
 from server.surface.failures import error_result, unknown_tool
 from server.surface.job_arguments import JOB_NAME, JobRequest
@@ -54,7 +55,7 @@ def _start(
         return error_result(unknown_tool(tool, listing.tools).message, "invalid_arguments")
     if tool in _AT_ONCE:
         return error_result(f"{tool} is at once: call it itself.")
-    arguments, found = check_arguments(schema, wanted.arguments)
+    arguments, found = check_arguments(schema, grouped(tool, wanted.arguments))
     if found:
         return error_result(render_problems(tool, found, schema), "invalid_arguments")
     skill, upstream = listing.skills.get(tool), listing.upstream.get(tool)

@@ -25,6 +25,7 @@ from catalog.tools import ToolId
 from server.execution.consent import ConsentQuestion
 from server.execution.journal import StoredJournal
 from server.surface.admin_tools import ADMIN_TOOLS, answer_admin
+from server.surface.arguments import grouped
 from server.surface.calls import Attendance, ToolCall, answer_call, foreseen_total
 from server.surface.job_arguments import KEEP_SECONDS
 from server.surface.listing import ListingSource
@@ -281,7 +282,7 @@ class Jobs:
         _LOG.info("going on with job %s (%s)", job.id, job.tool)
         listing = self._source.current()
         skill, upstream = listing.skills.get(job.tool), listing.upstream.get(job.tool)
-        self._begin(again, ToolCall(job.tool, job.arguments, skill, upstream))
+        self._begin(again, ToolCall(job.tool, grouped(job.tool, job.arguments), skill, upstream))
 
     def _begin(self, job: Job, call: ToolCall) -> None:
         if self._tasks is None:

@@ -63,14 +63,20 @@ def data_result(value: Mapping[str, JsonValue]) -> types.CallToolResult:
 
 
 def report_result(report: RunReport | RepairReport, *, detail: bool) -> types.CallToolResult:
-    """Return a report as a result; without `detail` its steps and candidates are left empty."""
-    shown = report if detail else report.model_copy(update=dict.fromkeys(_BULK & _fields(report), ()))
-    value = _dump(shown)
+    """Return a report as a result; without `detail` its steps, candidates and prompts are left empty."""
+    value = _dump(report if detail else _brief(report))
     result = data_result(value)
     if exit_code(report.status, report.faults):
         summary = types.TextContent(type="text", text=_failure_text(report))
         result = result.model_copy(update={"content": [summary, *result.content], "is_error": True})
     return _with_trace(result, report.trace_id)
+
+
+def _brief(report: RunReport | RepairReport) -> RunReport | RepairReport:
+    emptied: dict[str, object] = dict.fromkeys(_BULK & _fields(report), ())
+    if isinstance(report, RepairReport) and report.drive is not None:
+        emptied["drive"] = report.drive.model_copy(update={"snapshots": (), "tools": ()})
+    return report.model_copy(update=emptied)
 
 
 def with_links(result: types.CallToolResult, kept: Mapping[str, Kept]) -> types.CallToolResult:

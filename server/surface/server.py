@@ -27,6 +27,7 @@ from starlette.applications import Starlette
 from catalog.errors import CatalogError
 from server.progress import ignore_progress
 from server.surface.admin_tools import ADMIN_TOOLS, answer_admin
+from server.surface.arguments import grouped
 from server.surface.audience import Audience
 from server.surface.builtin_tools import BUILTIN_TOOLS
 from server.surface.calls import Attendance, ToolCall, answer_call, foreseen_total
@@ -298,7 +299,7 @@ class BankServer(Server[SuspendedCalls]):
             raise unknown_tool(name, listing.tools)
         upstream = listing.upstream.get(name)
         if upstream is None:  # an upstream checks what it is given itself
-            arguments, found = check_arguments(schema, arguments)
+            arguments, found = check_arguments(schema, grouped(name, arguments))
             if found:
                 return error_result(render_problems(name, found, schema), "invalid_arguments")
         return ToolCall(name, arguments, listing.skills.get(name), upstream, conversation)

@@ -185,7 +185,12 @@ def _fork(right: Episode, wrong: Episode) -> Row | None:
 
 
 def _tools(episode: Episode) -> JsonValue:
-    return cast("JsonValue", list(episode.tools))
+    """Return the tools that a chat template is to tell of: none where the messages themselves do.
+
+    A driven model calls by a JSON object in its text, and read there what it can call.
+    """
+    calls = any(turn.tool_calls for turn in episode.messages)
+    return cast("JsonValue", list(episode.tools) if calls else [])
 
 
 def _chat(turns: Sequence[Turn]) -> list[JsonValue]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from catalog.canonical import digest
 from server.attribution.labels import Label
@@ -21,8 +21,9 @@ from server.reports import DriveReport, RepairReport, SnapshotRecord
 from server.training.episode import Episode, EpisodeStep, ExperienceSpan, Outcome, Provenance, Turn
 from server.training.errors import SourceUnreadable
 from server.training.grouping import family_of, group_of
+from server.training.tools import function_of
 
-__all__ = ["episodes_of_drive", "read_drive"]
+__all__ = ["episodes_of_drive", "read_drive", "run_of"]
 
 _TASK = re.compile(r"Task: (?P<task>.*?)(?=\nInputs: |\nFinish with the outputs |\Z)", re.DOTALL)
 _RESULT = re.compile(r"(?m)^(r\d+): ")
@@ -58,8 +59,19 @@ def read_drive(path: Path) -> RepairReport:
     return report
 
 
-def episodes_of_drive(report: RepairReport, file: str) -> list[Episode]:
-    """Return the episodes of a drive, one for each sample; none where no task can be found in it."""
+def run_of(shots: Sequence[SnapshotRecord]) -> str:
+    """Return what names a drive: the digest of all that its model was shown and said."""
+    return digest([[one.model_dump(mode="json")] for one in shots])
+
+
+def episodes_of_drive(report: RepairReport, file: str | None = None, at: float = 0.0) -> list[Episode]:
+    """Return the episodes of a drive, one for each sample; none where no task can be found in it.
+
+    Args:
+        report: has a drive.
+        file: name of the file it was in, None: the bank.
+        at: when it was made, in Unix seconds; 0: not on record.
+    """
     assert report.drive is not None
     shots = report.drive.snapshots
     samples = merge_snapshots([_snapshot(one) for one in shots])
@@ -68,10 +80,15 @@ def episodes_of_drive(report: RepairReport, file: str) -> list[Episode]:
     task = _TASK.match(asked)
     if task is None:
         return []
-    run = digest([[one.model_dump(mode="json")] for one in shots])
     judged = _judged(shots, report)
     provenance = Provenance(
-        source="drive", id=run, file=file, policy=report.model or "", template=report.drive.template
+        source="drive",
+        id=run_of(shots),
+        file=file,
+        policy=report.model or "",
+        template=report.drive.template,
+        at=at,
+        servers=_servers(report),
     )
     return [
         _episode(sample, place, judged, report, task.group("task"), asked, provenance)
@@ -94,7 +111,7 @@ def _episode(
         group=group_of(asked, {}),
         family=family_of(task),
         task=task,
-        tools=(),
+        tools=tuple(_function(one) for one in report.drive.tools) if report.drive else (),
         messages=tuple(Turn(role=one.role, content=one.text) for one in sample.messages),
         trained=sample.trained,
         steps=tuple(
@@ -112,6 +129,18 @@ def _episode(
     )
 
 
+def _function(tool: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    return function_of(str(tool.get("name")), str(tool.get("description") or ""), tool.get("inputSchema"))
+
+
+def _servers(report: RepairReport) -> tuple[str, ...]:
+    """Return the servers whose tools the drive's workflow calls: whose data is in what was shown."""
+    nodes = report.workflow.get("nodes")
+    listed = [node for node in nodes if isinstance(node, dict)] if isinstance(nodes, list) else []
+    tools = [tool for node in listed if isinstance(tool := node.get("tool"), dict)]
+    return tuple(sorted({str(tool.get("server")) for tool in tools}))
+
+
 def _step(message: int, number: int, judged: _Judged) -> EpisodeStep:
     return EpisodeStep(
         index=number - 1,
@@ -125,15 +154,20 @@ def _step(message: int, number: int, judged: _Judged) -> EpisodeStep:
 
 
 def _outcome(report: RepairReport) -> Outcome:
-    """Return what the drive itself came to: what a repair mended, it had got wrong."""
+    """Return what the drive itself came to: what was mended or found after it, it had got wrong."""
     by = tuple(dict.fromkeys(one.by for one in report.verifications))
     only_world = bool(report.faults) and all(fault.evidence == "world" for fault in report.faults)
     score = None
     if report.status == "verified":
-        score = 0.0 if report.edits else 1.0
+        score = 1.0 if _was_right(report) else 0.0
     elif report.status == "failed" and not only_world:
         score = 0.0
     return Outcome(status=report.status, score=score, by=by)
+
+
+def _was_right(report: RepairReport) -> bool:
+    finished = report.drive is not None and report.drive.ended == "finished"
+    return finished and not report.edits and not report.initial_faults
 
 
 def _judged(shots: Sequence[SnapshotRecord], report: RepairReport) -> dict[int, _Judged]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from catalog.tools import Snapshot, ToolId
+from server.attribution.labels import StepLabel
 from server.evolution.errors import RecordUnreadable
 from server.evolution.record import read_search
 from server.training.episode import Episode, Provenance, Source
@@ -27,6 +28,8 @@ class Seen:
     source: Source = "trace"
     file: str | None = None
     policy: str = ""
+    labels: tuple[StepLabel, ...] = ()
+    """Of a better source than its execution, for the steps that it tells of."""
 
 
 def read_record(path: Path) -> list[Seen]:
@@ -70,7 +73,7 @@ def _called(members: Iterable[Seen]) -> set[ToolId]:
 
 def _episode(one: Seen, group: str, tools: Toolbox, snapshot: Snapshot) -> Episode:
     trace = one.trace
-    told = tell(trace, tools)
+    told = tell(trace, tools, one.labels)
     return Episode(
         id=f"{one.source}:{trace.id}",
         group=group,

@@ -16,7 +16,16 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from server.training.errors import OutputUnusable, SourceUnreadable, TrainerUnusable
 
-__all__ = ["HARDWARE", "TrainOptions", "TrainReport", "Trainer", "rows_file", "train"]
+__all__ = [
+    "HARDWARE",
+    "ExportCheck",
+    "TrainOptions",
+    "TrainReport",
+    "Trainer",
+    "check_export",
+    "rows_file",
+    "train",
+]
 
 Trainer = Literal["sft", "dpo", "grpo"]
 _START = """\
@@ -25,8 +34,8 @@ s = u.spec_from_file_location("skillbank_trainer", sys.argv[1] + "/__init__.py",
                               submodule_search_locations=[sys.argv[1]])
 sys.modules["skillbank_trainer"] = m = u.module_from_spec(s)
 s.loader.exec_module(m)
-from skillbank_trainer.main import main
-sys.exit(main(sys.argv[2]))
+import importlib
+sys.exit(importlib.import_module("skillbank_trainer." + sys.argv[3]).main(sys.argv[2]))
 """
 HARDWARE = (
     "Real models need a GPU: for all weights in bf16 with Adam count 16 bytes a parameter, so about 10 GB for"
@@ -84,6 +93,25 @@ class TrainReport(BaseModel):
     hardware: str = HARDWARE
 
 
+class ExportCheck(BaseModel):
+    """What reading an export as trainers do came to."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    loaded: dict[str, int]
+    """Rows by file."""
+    null_arguments: int
+    """Arguments of calls that no run gave and reading put in."""
+    rows: int
+    """For GRPO, whose masks were compared."""
+    tokens: int
+    learned: int
+    differences: int
+    """Tokens, or marks of them, that are not the template's own."""
+    template: str
+    versions: str
+
+
 def rows_file(data: Path, trainer: Trainer) -> Path:
     """Return the file of an export that a trainer learns from.
 
@@ -127,8 +155,29 @@ def train(
         job = Path(folder) / "job.json"
         plain = {key: str(one) if isinstance(one, Path) else one for key, one in asdict(options).items()}
         job.write_text(json.dumps(plain | {"rows": str(rows.absolute())}), "utf-8")
-        lines = _run([str(python or sys.executable), "-c", _START, _here(), str(job)], listener)
+        lines = _run([str(python or sys.executable), "-c", _START, _here(), str(job), "main"], listener)
     return _report(lines, options)
+
+
+def check_export(
+    data: Path, model: Path, python: Path | None, listener: Callable[[str], None]
+) -> ExportCheck:
+    """Read every file of an export as trainers do, and compare masks with a template's own marks.
+
+    Args:
+        data: folder of an export.
+        model: new folder, in which a tiny random model is left to train on.
+        python: the interpreter that has torch and TRL; None: this one.
+        listener: told what the process writes besides its report.
+
+    Raises:
+        TrainerUnusable: the packages are missing or foreign, or a file cannot be read.
+    """
+    with TemporaryDirectory(prefix="skillbank-check-") as folder:
+        job = Path(folder) / "job.json"
+        job.write_text(json.dumps({"data": str(data.absolute()), "model": str(model.absolute())}), "utf-8")
+        lines = _run([str(python or sys.executable), "-c", _START, _here(), str(job), "checking"], listener)
+    return ExportCheck.model_validate(_last(lines)["done"])
 
 
 def _here() -> str:
@@ -203,13 +252,18 @@ def _said(line: str) -> Mapping[str, JsonValue] | None:
     return cast("Mapping[str, JsonValue]", value) if is_ours else None
 
 
-def _report(lines: list[Mapping[str, JsonValue]], options: TrainOptions) -> TrainReport:
+def _last(lines: list[Mapping[str, JsonValue]]) -> Mapping[str, JsonValue]:
     for line in lines:
         if "error" in line:
             raise TrainerUnusable(str(line["error"]))
     done = next((line for line in lines if "done" in line), None)
     if done is None:
         raise TrainerUnusable("the trainer ended without a report")
+    return done
+
+
+def _report(lines: list[Mapping[str, JsonValue]], options: TrainOptions) -> TrainReport:
+    done = _last(lines)
     return TrainReport(
         trainer=options.trainer,
         rows=int(str(done["rows"])),

@@ -1,18 +1,20 @@
-"""Taking secrets out of an episode, its spans of experience moved along."""
+"""Taking secrets out of an episode and out of a drive, their spans of experience moved along."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import cast
+from typing import TypeVar, cast
 
 from pydantic import JsonValue
 
+from server.reports import DriveReport, MessageRecord, RepairReport, SnapshotRecord, SpanRecord
 from server.training.episode import Episode, ExperienceSpan, Turn
 
-__all__ = ["Redact", "redacted"]
+__all__ = ["Redact", "redacted", "redacted_report"]
 
 Redact = Callable[[JsonValue], JsonValue]
+_Span = TypeVar("_Span", ExperienceSpan, SpanRecord)
 
 
 def redacted(episode: Episode, redact: Redact) -> Episode:
@@ -40,9 +42,32 @@ def redacted(episode: Episode, redact: Redact) -> Episode:
     return Episode.model_validate_json(json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace"))
 
 
-def _parts(text: str, spans: list[ExperienceSpan], redact: Redact) -> tuple[str, list[ExperienceSpan]]:
+def redacted_report(report: RepairReport, redact: Redact) -> RepairReport:
+    """Return the report of a drive without secrets, its spans on the same words as before."""
+    bare = report.model_copy(update={"drive": None}).model_dump(mode="json")
+    clean = RepairReport.model_validate(redact(cast("JsonValue", bare)))
+    drive = report.drive and _drive(report.drive, redact)
+    return clean.model_copy(update={"drive": drive})
+
+
+def _drive(drive: DriveReport, redact: Redact) -> DriveReport:
+    shots = tuple(_shot(shot, redact) for shot in drive.snapshots)
+    tools = redact(cast("JsonValue", list(drive.tools)))
+    assert isinstance(tools, list)
+    return drive.model_copy(update={"snapshots": shots, "tools": tuple(tools)})
+
+
+def _shot(shot: SnapshotRecord, redact: Redact) -> SnapshotRecord:
+    messages: list[MessageRecord] = []
+    for one in shot.messages:
+        text, spans = _parts(one.text, sorted(one.spans, key=lambda span: span.start), redact)
+        messages.append(one.model_copy(update={"text": text, "spans": tuple(spans)}))
+    return shot.model_copy(update={"messages": tuple(messages), "reply": str(redact(shot.reply))})
+
+
+def _parts(text: str, spans: list[_Span], redact: Redact) -> tuple[str, list[_Span]]:
     shown, end = "", 0
-    moved: list[ExperienceSpan] = []
+    moved: list[_Span] = []
     for span in spans:
         shown += str(redact(text[end : max(end, span.start)]))
         start = len(shown)

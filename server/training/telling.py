@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from server.attribution.labels import StepLabel, label_steps
+from server.attribution.labels import StepLabel, label_steps, replacing
 from server.training.episode import EpisodeStep, FunctionCall, Outcome, ToolCall, Turn
 from server.training.tools import Toolbox
 from skills_store.errors import MalformedWorkflow
@@ -46,12 +46,13 @@ def _calls(trace: Trace) -> list[Step]:
     return [step for step in trace.steps if step.tool is not None and step.outcome in ("succeeded", "failed")]
 
 
-def tell(trace: Trace, tools: Toolbox) -> Told:
+def tell(trace: Trace, tools: Toolbox, better: Sequence[StepLabel] = ()) -> Told:
     """Return a trace as a conversation.
 
     Args:
         trace: `is_tellable`.
         tools: has every tool it called.
+        better: labels that stand in for those of the execution.
     """
     messages = list(prompt_of(trace.task or "", trace.inputs))
     said: dict[str, list[int]] = {}
@@ -66,7 +67,7 @@ def tell(trace: Trace, tools: Toolbox) -> Told:
         said[list(said)[-1]].append(len(messages))
         messages.append(Turn(role="assistant", content=_json(trace.outputs)))
     trained = tuple(index for index, turn in enumerate(messages) if turn.role == "assistant")
-    return Told(tuple(messages), trained, _steps(_labels(trace), said))
+    return Told(tuple(messages), trained, _steps(replacing(_labels(trace), better), said))
 
 
 def prompt_of(task: str, inputs: Mapping[str, JsonValue]) -> tuple[Turn, ...]:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from catalog.names import portable_name
 from catalog.tools import Snapshot, ToolId
 
-__all__ = ["Toolbox", "toolbox"]
+__all__ = ["Toolbox", "function_of", "toolbox"]
 
 _MOST_OTHERS = 16
 """Tools that were not called and are shown beside, so that choosing is learned too."""
@@ -46,9 +46,14 @@ def toolbox(called: Iterable[ToolId], snapshot: Snapshot) -> Toolbox:
     return Toolbox(names, tuple(_schema(tool, name, snapshot) for tool, name in names.items()))
 
 
+def function_of(name: str, description: str, parameters: JsonValue) -> dict[str, JsonValue]:
+    """Return a tool definition as chat templates read it."""
+    function: JsonValue = {"name": name, "description": description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
 def _schema(tool: ToolId, name: str, snapshot: Snapshot) -> dict[str, JsonValue]:
     known = snapshot.get(tool)
     parameters: JsonValue = known.input_schema if known is not None else {"type": "object"}
     description = known.description if known is not None else ""
-    function: JsonValue = {"name": name, "description": description, "parameters": parameters}
-    return {"type": "function", "function": function}
+    return function_of(name, description, parameters)

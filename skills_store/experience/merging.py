@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from skills_store.experience.unit import ExperienceUnit
 
-__all__ = ["ALIKE", "jaccard", "merged", "near_unit"]
+__all__ = ["ALIKE", "Likeness", "jaccard", "merged", "near_unit", "of_same_matter"]
 
 ALIKE = 0.5
 _EVIDENCE = 20
@@ -26,17 +26,21 @@ def jaccard(one: ExperienceUnit, other: ExperienceUnit) -> float:
     return len(ours & theirs) / len(ours | theirs) if ours | theirs else 1.0
 
 
-def near_unit(
-    unit: ExperienceUnit, kept: Sequence[ExperienceUnit], likeness: Likeness = jaccard
-) -> ExperienceUnit | None:
-    """Return the kept unit that says the same, None where none does."""
-    same = [
+def of_same_matter(unit: ExperienceUnit, kept: Sequence[ExperienceUnit]) -> list[ExperienceUnit]:
+    """Return the kept units of the same kind about the same tools and fault: what may be one with it."""
+    return [
         other
         for other in kept
         if (other.kind, other.tools, other.fault, other.instead_of)
         == (unit.kind, unit.tools, unit.fault, unit.instead_of)
     ]
-    alike = [(likeness(unit, other), other) for other in same]
+
+
+def near_unit(
+    unit: ExperienceUnit, kept: Sequence[ExperienceUnit], likeness: Likeness = jaccard
+) -> ExperienceUnit | None:
+    """Return the kept unit that says the same, None where none does."""
+    alike = [(likeness(unit, other), other) for other in of_same_matter(unit, kept)]
     best = max(alike, key=lambda pair: pair[0], default=None)
     return best[1] if best is not None and (best[0] >= ALIKE or best[1].id == unit.id) else None
 

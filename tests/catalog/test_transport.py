@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ import mcp_types as types
 import pytest
 from mcp.shared.message import SessionMessage
 
+from catalog import child_process
 from catalog.config import ServerSpec
 from catalog.errors import ServerUnavailable
 from catalog.testing.defects import defect_command, read_log
@@ -142,6 +144,18 @@ async def test_a_stubborn_process_is_killed(tmp_path: Path) -> None:
         await answer(streams, request())
     assert words.exit_code == -9
     assert not is_running(read_log(log)[0]["started"])
+
+
+async def test_a_process_that_has_not_said_a_message_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(child_process, "_EXIT_GRACE_SECONDS", 3600.0)
+    words = LastWords()
+    script = "import time; print('a banner', flush=True); time.sleep(3600)"
+    async with opened(ServerSpec("odd", command=sys.executable, args=("-c", script)), words):
+        while not words.noise:
+            await anyio.sleep(0.01)
+    assert words.exit_code == -signal.SIGTERM
 
 
 async def test_a_tree_of_processes_behind_a_shell_is_reaped(tmp_path: Path) -> None:

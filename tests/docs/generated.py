@@ -21,6 +21,7 @@ from server.audit_report import AuditReport
 from server.bench.catalog_report import CatalogBenchReport
 from server.bench.compile_report import CompileBenchReport
 from server.bench.evolution_report import EvolutionReport
+from server.bench.explore_report import ExploreBenchReport
 from server.bench.planning_report import PlanningBenchReport
 from server.bench.repair_report import RepairBenchReport
 from server.bench.search_report import SearchBenchReport
@@ -38,6 +39,7 @@ from server.cli.app import app
 from server.cli.envs import EnvironmentsReport
 from server.cli.model_answers import FetchedModel, ListedModels, ServingModel
 from server.demo.report import DemoReport
+from server.evolving.report import EvolveReport
 from server.execution.options import MAX_FOR_EACH, MAX_SKILL_DEPTH
 from server.experience_report import DroppedReport, ExperienceReport, UnitReport
 from server.exploration.findings import RULES
@@ -88,6 +90,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "bench catalog": CatalogBenchReport,
     "bench compile": CompileBenchReport,
     "bench evolution": EvolutionReport,
+    "bench explore": ExploreBenchReport,
     "bench planning": PlanningBenchReport,
     "bench search": SearchBenchReport,
     "bench stream": StreamBenchReport,
@@ -134,6 +137,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "experience list": ExperienceReport,
     "experience show": UnitReport,
     "envs list": EnvironmentsReport,
+    "evolve": EvolveReport,
     "explore": ExplorationReport,
     "skills save": SavedReport,
     "skills add-code": SavedReport,
@@ -222,13 +226,20 @@ def _tool(tool: Tool) -> str:
     schema = tool.input_schema
     required = schema.get("required", [])
     rows = [
-        (f"`{name}`" + ("" if name in required else ", optional"), _first_sentence(part.get("description")))
+        (f"`{name}`" + ("" if name in required else ", optional"), _meaning(name, part))
         for name, part in schema.get("properties", {}).items()
     ]
     hints = tool.annotations
     kind = "reads" if hints and hints.read_only_hint else "may act"
     about = _first_sentence(tool.description)
     return f"### {tool.name}\n\n{about} ({kind})\n\n" + _table(("argument", "meaning"), rows)
+
+
+def _meaning(name: str, part: dict[str, Any]) -> str:
+    said = _first_sentence(part.get("description"))
+    if name != "options":
+        return said
+    return f"{said} Has {', '.join(f'`{one}`' for one in part['properties'])}."
 
 
 # Workflows

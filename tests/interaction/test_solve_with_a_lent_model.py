@@ -82,3 +82,37 @@ async def test_a_client_without_a_model_is_told_why_none_planned(settings: Setti
     told = f"{result.structured_content} {result.content}"
     assert "no MCP client that lends its model is behind this call" in told
     assert "set a model of your own under 'skillbank.models'" in told
+
+
+STEPS = (
+    {"tool": "zabra", "arguments": {"text": "hello"}},
+    {"tool": "finish", "arguments": {"said": "$r1#/text"}},
+)
+
+
+@pytest.mark.parametrize("detail", [False, True], ids=["brief", "detail"])
+async def test_the_client_s_model_is_driven_call_by_call(settings: Settings, era: str, detail: bool):
+    asked: list[str] = []
+
+    async def lend(context: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
+        del context
+        said = params.messages[-1].content.text
+        asked.append(said)
+        text = types.TextContent(type="text", text=json.dumps(STEPS["r1: " in said]))
+        return types.CreateMessageResult(role="assistant", content=text, model="client-model")
+
+    options = {"driver": "react", "context": "causal", "steps": 5}
+    async with open_bank(settings) as bank:
+        client = Client(BankServer(bank), mode=era, read_timeout_seconds=60, sampling_callback=lend)
+        async with client:
+            result = await client.call_tool("solve", TASK | {"options": options, "detail": detail})
+    answer = result.structured_content
+    assert (answer["status"], answer["outputs"]) == ("verified", {"said": "hello"})
+    assert (answer["drive"]["ended"], answer["drive"]["steps"], answer["drive"]["template"]) == (
+        "finished",
+        2,
+        "causal",
+    )
+    assert [node["tool"]["tool"] for node in answer["workflow"]["nodes"]] == ["zabra"]
+    assert len(answer["drive"]["snapshots"]) == (2 if detail else 0)
+    assert "hello" in asked[0]

@@ -334,14 +334,10 @@ async def test_the_tool_list_is_pinned(in_process: Connect):
             (
                 "solve",
                 [
-                    "answer",
                     "assertions",
-                    "budget_calls",
-                    "budget_seconds",
-                    "budget_tokens",
                     "detail",
                     "inputs",
-                    "judge",
+                    "options",
                     "output_schema",
                     "save_as",
                     "task",

@@ -14,6 +14,7 @@ from mcp import MCPError
 
 from catalog.schema import is_valid, lint_schema
 from server.surface import BUILTIN_NAMES, listed_names
+from server.surface.arguments import grouped
 from server.surface.builtin_tools import BUILTIN_TOOLS
 from server.surface.icons import SKILL_ICONS
 from server.surface.listing import PAGE_SIZE
@@ -157,6 +158,22 @@ async def test_a_skill_answers_its_outputs_mirrored_as_text_with_the_trace_id(in
     assert result.meta["io.skillbank/trace"] == "t1"
 
 
+@pytest.mark.parametrize(
+    ("alone", "options", "used"),
+    [
+        ({"judge": True, "budget_tokens": 5}, {}, {"budget_tokens": 5, "judge": True}),
+        ({"judge": True}, {"judge": False}, {"judge": False}),
+        ({"answer": None}, {"steps": 3}, {"steps": 3}),
+    ],
+    ids=["alone", "both", "null"],
+)
+def test_options_of_solve_are_taken_by_themselves_as_older_lists_have_them(
+    alone: dict[str, Any], options: dict[str, Any], used: dict[str, Any]
+):
+    assert grouped("solve", {"task": "x", **alone, "options": options}) == {"task": "x", "options": used}
+    assert grouped("repair_workflow", alone) == alone
+
+
 async def test_exact_scalar_text_counts_as_the_number_it_is(in_process):
     async with in_process() as client:
         result = await client.call_tool("double", {"value": "2.5"})
@@ -186,6 +203,18 @@ double was not called: its arguments have 1 problem.
 Arguments: value (required).\
 """),
         id="none-given",
+    ),
+    pytest.param(
+        "solve",
+        {"task": "x", "options": {"steps": 0, "driver": "fly", "stepz": 1}},
+        snapshot("""\
+solve was not called: its arguments have 3 problems.
+- /options/steps: 0 is less than the minimum of 1. Allowed: {"minimum": 1, "type": "integer"}
+- /options/driver: "fly" is not one of "react". Allowed: ["react"]
+- /options: 'stepz' is not expected. Allowed names: budget_seconds, budget_calls, budget_tokens, answer, judge, driver, context, steps
+Arguments: task (required), inputs, assertions, output_schema, detail, save_as, options.\
+"""),
+        id="grouped",
     ),
     pytest.param(
         "find_tools",

@@ -161,7 +161,7 @@ async def test_a_benchmark_of_another_name_is_refused_with_those_there_are():
     ("asked", "told"),
     [
         (BenchRequest("catalog", tasks=Path("t.json")), "catalog takes no --tasks; it is for repair, search"),
-        (BenchRequest("search", parts=("gate",)), "search takes no --part; it is for compile, stream"),
+        (BenchRequest("search", parts=("gate",)), "search takes no --part; it is for compile, drive, stream"),
         (BenchRequest("repair", mcp_bench=Path("m")), "repair takes no --mcp-bench; it is for evolution"),
     ],
 )

@@ -68,6 +68,22 @@ def test_an_input_that_would_need_two_values_has_none():
     assert inputs_of(skill(user="$inputs.order"), ONE, TWO) == (None, "an input has two values there")
 
 
+def test_a_part_of_a_text_is_read_out_of_the_other_text():
+    written = skill(reason="late by {$inputs.days} days, {$nodes.find.output#/user}", order="#W1")
+    written = written.model_copy(
+        update={"tests": (written.tests[0].model_copy(update={"inputs": {"mail": "a@x", "days": "2"}}),)}
+    )
+    other = (TWO[0], ("cancel", {"order": "#W1", "reason": "late by 30 days, u2", "user": "u2"}))
+    assert inputs_of(written, ONE, other) == ({"mail": "b@x", "days": "30"}, None)
+    unlike = (TWO[0], ("cancel", {"order": "#W1", "reason": "wrong", "user": "u2"}))
+    assert inputs_of(written, ONE, unlike) == (None, "an input has no place")
+
+
+def test_an_argument_that_the_other_run_leaves_out_gives_no_value():
+    other = (TWO[0], ("cancel", {"reason": "wrong", "user": "u2"}))
+    assert inputs_of(skill(), ONE, other) == (None, "an input has no place")
+
+
 def test_an_input_that_nothing_reads_has_no_place():
     assert inputs_of(skill(order="#W1"), ONE, TWO) == (None, "an input has no place")
 

@@ -119,3 +119,50 @@ def test_two_steps_with_one_tool_have_ids_of_their_own():
 @pytest.mark.parametrize("task", ["", "zzz qqq"])
 def test_where_no_tool_fits_there_is_no_plan(task):
     assert plans(task) == []
+
+
+TOTAL = tool("total", "Sum a list of numbers.", {"sum": NUMBER}, numbers={"type": "array", "items": NUMBER})
+
+
+@pytest.mark.parametrize("task", ["the digests of 'a', 'b' and 'c'", "Compute the sha256 of 'a', 'b' & 'c'"])
+def test_what_a_task_says_of_several_things_is_planned_for_each(task):
+    plan = plans(task, "digests")[0]
+    assert [node.arguments for node in plan.nodes] == [{"text": "a"}, {"text": "b"}, {"text": "c"}]
+    assert plan.outputs == {"digests": [f"$nodes.{node.id}.output#/digest" for node in plan.nodes]}
+    assert not check_workflow(plan, SNAPSHOT)
+
+
+def test_a_tool_that_takes_a_list_gets_the_whole_of_it():
+    snapshot = Snapshot.of(TOTAL, ADD, HASH)
+    plan = plans("Sum 3, 5 and 8", "sum", snapshot=snapshot)[0]
+    assert (called(plan), plan.nodes[0].arguments) == (["total"], {"numbers": [3, 5, 8]})
+    assert not check_workflow(plan, snapshot)
+
+
+def test_two_operands_are_no_list_to_go_through():
+    assert plans("Add 3 and 5", "sum")[0].nodes[0].arguments == {"a": 3, "b": 5}
+
+
+def test_a_text_of_a_list_that_looks_like_a_reference_stands_for_itself():
+    plan = plans("the digests of '$inputs.x' and 'b'", "digests")[0]
+    assert [node.arguments for node in plan.nodes] == [{"text": "$$inputs.x"}, {"text": "b"}]
+
+
+def test_a_tool_that_takes_one_runs_over_each_item_of_a_list_input():
+    plan = plans("Compute the sha256 digests of the texts", "digests", inputs={"texts": ["a", "b"]})[0]
+    (node,) = plan.nodes
+    assert (node.for_each, node.arguments) == ("$inputs.texts", {"text": "$item"})
+    read = {"context": f"$nodes.{node.id}.output", "selector": '[*]."digest"', "type": "jmespath"}
+    assert plan.outputs == {"digests": read}
+    assert not check_workflow(plan, SNAPSHOT)
+
+
+def test_a_list_input_of_other_things_is_not_gone_through():
+    made = plans("Compute the sha256 digests of the texts", "digests", inputs={"texts": ["a", {"b": 1}]})
+    assert all(node.for_each is None for plan in made for node in plan.nodes)
+
+
+def test_a_list_input_goes_whole_to_a_tool_that_takes_lists():
+    snapshot = Snapshot.of(TOTAL, HASH)
+    plan = plans("Sum the numbers", "sum", inputs={"numbers": [3, 5, 8]}, snapshot=snapshot)[0]
+    assert (plan.nodes[0].for_each, plan.nodes[0].arguments) == (None, {"numbers": "$inputs.numbers"})

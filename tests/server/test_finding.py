@@ -90,6 +90,30 @@ async def test_a_folder_that_cannot_be_written_leaves_the_words(tmp_path: Path):
     assert findings.note.startswith("vectors cannot be kept in")
 
 
+async def test_texts_are_compared_by_meaning_once_the_model_is_loaded_and_each_is_embedded_once(
+    tmp_path: Path,
+):
+    model = Meanings()
+    finder = Finder(lambda: model, tmp_path, patience_seconds=10, loading_seconds=10)
+    assert await finder.compare("cold", ["weather", "letter"]) is None
+    await finder.find("cold", 1, TOOLS, [])
+    near = await finder.compare("cold", ["weather", "letter", "weather"])
+    assert near is not None
+    assert near["weather"] > 0.5 > near["letter"]
+    model.read.clear()
+    await finder.compare("cold", ["weather", "letter"])
+    assert model.read == ["cold"]
+
+
+async def test_a_model_that_left_compares_no_texts_and_says_why(tmp_path: Path):
+    model = Meanings()
+    finder = Finder(lambda: model, tmp_path, patience_seconds=10, loading_seconds=10)
+    await finder.find("cold", 1, TOOLS, [])
+    model.broken = True
+    assert await finder.compare("cold", ["weather"]) is None
+    assert finder.note == "the model has left"
+
+
 async def test_a_second_process_embeds_nothing_again(tmp_path: Path):
     await Finder(Meanings, tmp_path, patience_seconds=10, loading_seconds=10).find("cold", 1, TOOLS, [])
     model = Meanings()

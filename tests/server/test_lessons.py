@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from catalog.effects import Effect
 from catalog.testing import Reply, ScriptedServer, ScriptedTool
 from server.bank.errors import UnknownExperience
+from server.bank.finding import Finder
+from server.bank.keeping import keep_lesson
 from server.bank.upstreams.exploration import Exploration
 from server.exploration.options import ExplorationOptions
+from server.navigating.writing import Lesson
 from server.requests import RepairRequest, SolveRequest
 from server.verification import Checks
+from tests.catalog.test_search_index import TOOLS, Meanings
 
 pytestmark = pytest.mark.anyio
 
@@ -52,6 +58,33 @@ async def test_exploring_leaves_lessons_and_reserved_instances_are_not_learned_f
         proofs = [trace.task for trace in desk.store.traces(100)]
     assert report.lessons == len(kept.units) == 1
     assert report.tasks[0].held_out[-1].task not in proofs
+
+
+@pytest.mark.parametrize("understands", [False, True], ids=["words alone", "meanings"])
+async def test_lessons_alike_in_meaning_are_one_where_a_model_of_it_is_loaded(
+    open_desk, tmp_path: Path, understands: bool
+):
+    finder = Finder(Meanings, tmp_path / "vectors", patience_seconds=10, loading_seconds=10)
+    if understands:
+        await finder.find("cold", 1, TOOLS, [])
+    async with open_desk(learning="off", finder=finder) as desk:
+        report = await desk.bank.solve(
+            "Convert 5 km to m", SolveRequest(checks=Checks(("output.result != `null`",)))
+        )
+        [told] = (await desk.bank.list_experience()).units
+        shelf = desk.store.experiences("local")
+        shelf.drop(told.unit.id)
+        other = {
+            "id": "old",
+            "when_to_use": "quite another phrasing",
+            "content": "Much else said at some length",
+        }
+        shelf.put(told.unit.model_copy(update={**other, "evidence": ("before",)}))
+        trace = desk.store.trace(report.trace_id)
+        await keep_lesson(Lesson("Convert 5 km to m", trace), desk.context)
+        kept = {unit.id: unit.evidence for unit in shelf.units()}
+    assert len(kept) == (1 if understands else 2)
+    assert kept["old"] == (("before", report.trace_id) if understands else ("before",))
 
 
 def _choosy() -> list[ScriptedTool]:

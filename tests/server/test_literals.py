@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.planning.literals import mentions, task_literals
+from server.planning.literals import clauses, mentions, spoken_lists, task_literals
 
 
 def stated(task: str, *, words: bool = False) -> list[tuple[str, Any]]:
@@ -79,3 +79,28 @@ def test_literals_are_apart_in_order_and_where_they_say(task):
 )
 def test_a_task_says_a_value_as_a_whole(value, said):
     assert mentions("Convert 5 Miles to New York by a+b", value) is said
+
+
+@pytest.mark.parametrize(
+    ("task", "lists"),
+    [
+        pytest.param("the digests of 'a', 'b' and 'c'", [["a", "b", "c"]], id="quoted"),
+        pytest.param("sum 3, 5, and 8", [[3, 5, 8]], id="numbers"),
+        pytest.param("sum [3; 5 & 8]", [[3, 5, 8]], id="other-marks"),
+        pytest.param("weather of Oslo and Rome, then 3 and 4", [["Oslo", "Rome"], [3, 4]], id="two-lists"),
+        pytest.param("add 3 to 4, or 5 or 6", [], id="no-list"),
+        pytest.param("3, 'a' and 5", [], id="of-several-kinds"),
+        pytest.param("apples, pears and plums", [], id="plain-words"),
+        pytest.param("take 5 and", [], id="nothing-follows"),
+    ],
+)
+def test_values_of_one_kind_in_a_row_are_a_list(task, lists):
+    assert [listed.values for listed in spoken_lists(task)] == lists
+
+
+def test_a_list_is_not_taken_apart_into_clauses():
+    task = "get the weather of New York, Los Angeles and Rome, then convert it to fahrenheit"
+    assert clauses(task) == [
+        "get the weather of New York, Los Angeles and Rome",
+        "convert it to fahrenheit",
+    ]

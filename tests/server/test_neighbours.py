@@ -131,6 +131,8 @@ async def test_a_skill_that_a_tool_refused_for_some_words_is_not_run_with_them_a
         first = await solved(desk, "Convert 3 pounds to grams", 3 * 453.59237)
         second = await solved(desk, "Convert 4 pounds to grams", 4 * 453.59237)
         uses = [(use.route, use.succeeded) for use in desk.store.uses(taught.skill, 9)]
+        trials = [trial.outcome for trial in desk.store.episodes(99, taught.skill) if trial.arm == "guided"]
+    assert trials == []
     assert any("did not come out right" in reason for reason in first.route_reasons)
     assert f"{taught.skill} was wrong with these words" in second.route_reasons
     assert uses.count(("direct", False)) == 1

@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from server.backends.errors import BackendTimeout, BackendUnavailable
 from server.backends.scripted import ScriptedBackend
 from server.bank import Bank
 from server.bench.errors import BenchError, TasksRejected
+from server.bench.kept import Kept
 from server.bench.problems import is_same_answer, load_problems
 from server.bench.problems_bench import ProblemsOptions, render_problems_report, run_problems_bench
 from server.bench.request import BenchRequest
@@ -204,3 +206,28 @@ async def test_a_right_function_without_types_is_right_and_no_skill(open_desk, t
 async def test_without_a_file_or_a_model_the_command_says_what_it_needs(tmp_path):
     with pytest.raises(BenchError, match="a file with --tasks and a model with --model"):
         await run_bench(BenchRequest("problems", tasks=written(tmp_path, GSM8K)))
+
+
+async def test_a_problem_without_an_answer_in_time_is_counted_and_those_before_it_are_kept(
+    open_desk, tmp_path
+):
+    problems = load_problems(written(tmp_path, GSM8K, MATH))
+    slow = ScriptedBackend([json.dumps({"answer": "1203"}), BackendTimeout("no answer within 300 s")])
+    keep = tmp_path / "kept.jsonl"
+    async with open_desk() as desk:
+        options = ProblemsOptions(problems, slow, kept=Kept(keep))
+        first = await run_problems_bench(options, desk.bank)
+        silent = ScriptedBackend([])
+        again = await run_problems_bench(replace(options, model=silent, kept=Kept(keep)), desk.bank)
+    assert [(one.name, one.right, one.late) for one in first.sets] == [("GSM8K", 1, 0), ("MATH", 0, 1)]
+    assert (again.sets, silent.requests) == (first.sets, [])
+    assert "| MATH | 0/1 | 0 | 0 | 1 | 0 | 0 |" in render_problems_report(first)
+
+
+async def test_a_model_that_cannot_be_asked_ends_it(open_desk, tmp_path):
+    gone = ScriptedBackend([BackendUnavailable("nobody answers")])
+    async with open_desk() as desk:
+        with pytest.raises(BackendUnavailable, match="nobody answers"):
+            await run_problems_bench(
+                ProblemsOptions(load_problems(written(tmp_path, GSM8K)), gone), desk.bank
+            )

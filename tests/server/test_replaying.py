@@ -102,6 +102,22 @@ class TestWhatCosts:
         assert (result.passed, result.possible) == (False, False)
         assert "never replayed" in result.detail
 
+    async def test_a_node_takes_no_other_nodes_answer(self, open_desk, node, document):
+        twice = document(
+            node("first", "notes/save_note", {"text": "$inputs.one"}),
+            node("second", "notes/save_note", {"text": "$inputs.two"}, after=["first"]),
+            outputs={"count": "$nodes.second.output#/count"},
+            inputs={"one": {"type": "string"}, "two": {"type": "string"}},
+        )
+        async with open_desk(consent=GrantAll()) as desk:
+            skill, runner = await kept(desk, twice, {"one": "a", "two": "b"})
+            test = skill.tests[0]
+            right = await runner.replay(skill, test)
+            swapped = test.model_copy(update={"inputs": {"one": "b", "two": "a"}})
+            result = await runner.replay(skill, swapped)
+            assert desk.count("save_note") == 2
+        assert (right.passed, result.passed, result.possible) == (True, False, False)
+
     async def test_runs_where_its_server_is_thrown_away_afterwards(self, open_desk, saving):
         async with open_desk(reset={"notes": Reset.PROCESS}) as desk:
             skill, runner = await kept(desk, saving, {"text": "a"})

@@ -42,6 +42,24 @@ async def test_a_version_that_would_replace_one_in_use_shows_only_what_it_change
     assert "- node add: calculator/add" in item.diff
 
 
+async def test_a_version_that_a_later_one_has_overtaken_waits_again_once_that_is_turned_down(open_desk):
+    async def waiting(desk):
+        return [(item.name, item.version) for item in (await desk.bank.review_queue()).waiting]
+
+    async with open_desk() as desk:
+        await saved(desk, text="milk")
+        skill = await desk.bank.show_skill("note")
+        document = skill.workflow.to_json()
+        document["nodes"][0]["arguments"] = {"text": "to do: {$inputs.text}"}
+        await desk.bank.revise("note", document)
+        both = [version.state for version in desk.store.versions("note")]
+        overtaken = await waiting(desk)
+        await desk.bank.reject("note", "not so", 2)
+        again = await waiting(desk)
+    assert both == ["proposed", "proposed"]
+    assert (overtaken, again) == ([("note", 2)], [("note", 1)])
+
+
 class TestAPersonsOwnVersion:
     async def test_is_tested_put_in_use_and_theirs(self, open_desk):
         async with open_desk() as desk:

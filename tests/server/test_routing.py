@@ -55,6 +55,33 @@ async def test_units_and_numbers_are_bound_by_their_place(open_desk):
     assert report.outputs["value"] == pytest.approx(0.9144)
 
 
+async def test_a_list_that_a_task_says_is_one_input_and_the_next_task_may_say_more_or_fewer(open_desk):
+    checks = Checks(("length(output.digests) > `0`", "length(output.digests[0]) == `64`"))
+    async with open_desk() as desk:
+        for said in ("'a', 'b' and 'c'", "'d' and 'e'"):
+            task = f"Compute the sha256 digests of the texts {said}"
+            learned = await desk.bank.solve(task, SolveRequest(checks=checks))
+        skill = desk.store.head(learned.skill)
+        few = await desk.bank.solve("Compute the sha256 digests of the texts 'x', 'y'", SolveRequest())
+        many = "'p', 'q', 'r', and 's'"
+        more = await desk.bank.solve(f"Compute the sha256 digests of the texts {many}", SolveRequest())
+    assert learned.skill_state == "active", learned.skill_reason
+    assert skill.signature.input_schema["properties"]["texts"]["type"] == "array"
+    assert [node.for_each for node in skill.workflow.nodes] == ["$inputs.texts"]
+    assert (few.route, more.route) == ("direct", "direct"), (few.route_reasons, more.route_reasons)
+    assert few.outputs == {"digests": [hashlib.sha256(text).hexdigest() for text in (b"x", b"y")]}
+    assert len(more.outputs["digests"]) == 4
+
+
+async def test_a_list_that_is_given_by_name_is_gone_through(open_desk):
+    checks = Checks(("length(output.digests[0]) == `64`",))
+    asked = SolveRequest(checks=checks, inputs={"texts": ["a", "b"]})
+    async with open_desk() as desk:
+        report = await desk.bank.solve("Compute the sha256 digests of the texts", asked)
+    assert report.status == "verified", report.faults
+    assert report.outputs == {"digests": [hashlib.sha256(text).hexdigest() for text in (b"a", b"b")]}
+
+
 @pytest.mark.parametrize("route", ["dynamic", "seeded"])
 async def test_another_route_that_was_asked_for_plans(open_desk, route):
     async with open_desk() as desk:

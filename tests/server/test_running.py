@@ -8,6 +8,7 @@ import pytest
 
 from catalog.effects import Effect, Reset
 from catalog.testing import ScriptedServer, ScriptedTool, Vanish
+from server.bank.errors import NotDecided
 from server.execution.consent import GrantAll
 from server.execution.options import MAX_SKILL_DEPTH
 from server.reports import exit_code
@@ -311,6 +312,24 @@ class TestSkillNodes:
         assert kept.skill_state == "active", kept.skill_reason
         failed = [check.name for check in revised.verdict.checks if not check.passed]
         assert (revised.verdict.state, failed) == ("proposed", ["no_self_call"])
+        assert in_use.standing.in_use == 1
+
+    async def test_a_run_that_would_make_one_reach_itself_through_another_is_set_aside(
+        self, open_desk, adding, document
+    ):
+        """What a person wrote waits for them instead, and they cannot approve it."""
+        async with open_desk() as desk:
+            await _kept(desk, adding)
+            outer = {**_calling_skill(document, 1), "inputs": adding["inputs"]}
+            outer["nodes"][0]["arguments"] = {"a": "$inputs.a"}
+            await desk.bank.repair(outer, RepairRequest(inputs={"a": 1}, save="outer"))
+            ring = {**outer, "nodes": [{**outer["nodes"][0], "skill": {"name": "outer", "version": 1}}]}
+            saved = await desk.bank.repair(ring, RepairRequest(inputs={"a": 1}, save="add_two"))
+            in_use = await desk.bank.show_skill("add_two")
+            await desk.bank.revise("add_two", ring | {"description": "By hand."})
+            with pytest.raises(NotDecided, match="it would call itself"):
+                await desk.bank.approve("add_two", 3)
+        assert (saved.skill_state, "it would call itself" in saved.skill_reason) == ("shadow", True)
         assert in_use.standing.in_use == 1
 
     async def test_a_skill_keeps_the_version_and_the_tools_it_was_admitted_with(

@@ -16,16 +16,16 @@ from server.bench.request import BenchRequest
 from server.bench.run import run_bench
 from server.bench.stream_bench import StreamOptions, run_stream_bench
 from server.bench.stream_changed import measure_changed
+from server.bench.stream_compared import mcnemar
 from server.bench.stream_episodes import Answer, Memory, Played, PlayedLines, solved
 from server.bench.stream_planner import RIGHT_TOLD, RIGHT_UNTOLD, simulated_planner
 from server.bench.stream_planted import plant
 from server.bench.stream_report import StreamBenchReport
-from server.bench.stream_runs import StreamSize, mcnemar, measure_streams
+from server.bench.stream_runs import StreamSize, measure_streams
 from server.bench.stream_table import render_stream_report
 from server.bench.stream_tasks import FAMILIES, stream_of
-from server.bench.stream_world import WAYS, open_stream_bank
+from server.bench.stream_world import WAYS, Stage, open_stream_bank
 from server.bench.suppression import SuppressionOptions, measure_suppression, simulate_stream
-from server.progress import ignore_progress
 from server.reports import RepairReport
 from skills_store.workflow.assertions import assertion_problem, check_assertion
 
@@ -153,6 +153,7 @@ ONE_FAMILY = StreamSize(
     families=1,
     planted=0,
     changed=0,
+    hard=0,
     frozen=(),
     conditions=("none", "no admission gate"),
     simulated=("none", "+ reuse", "text memory"),
@@ -160,7 +161,7 @@ ONE_FAMILY = StreamSize(
 
 
 async def test_conditions_over_real_servers_differ_in_what_they_reuse_and_spend():
-    report = await measure_streams(ONE_FAMILY, ignore_progress)
+    report = await measure_streams(ONE_FAMILY, Stage())
     without, simulated = report.planners
     found = {run.condition: run for run in without.runs}
     assert report.servers == ("hashlib",)
@@ -189,7 +190,7 @@ async def test_a_skill_that_answers_wrong_counts_against_the_direct_route_though
 
 
 async def test_a_tool_that_changes_in_mid_stream_makes_its_skill_stale_and_it_comes_back_repaired():
-    report = await measure_changed(9, 7, ignore_progress, families=("sha256",))
+    report = await measure_changed(9, 7, Stage(), families=("sha256",))
     assert (report.before_right, report.after_right, report.wrong_direct) == (4, 4, 0)
     assert (report.unseen_direct, report.until_direct) == (0, 0)
     assert report.stale == ("compute_sha256_hash_text",)

@@ -56,3 +56,41 @@ def test_a_family_says_the_same_with_other_values(one, other, same):
 def test_any_two_tasks_are_compared(one, other):
     assert 0 <= pattern_of(other, {"x": other[:5]}).likeness(one) <= 1
     assert pattern_of(one, {}).likeness(one) == 1.0
+
+
+DIGESTS = ("the digests of 'a', 'b' and 'c'", {"texts": ["a", "b", "c"]})
+FRUITS = ["apple", "fig tree", "plum"]
+LETTERS = ("Count the letters of apple, fig tree and plum per word", {"fruits": FRUITS})
+TOTAL = ("Sum 3, 5 and 8 in EUR", {"numbers": [3, 5.0, 8], "currency": "EUR"})
+
+
+@pytest.mark.parametrize(
+    ("task", "own", "values"),
+    [
+        pytest.param("the digests of 'x' and 'y'", DIGESTS, {"texts": ["x", "y"]}, id="fewer"),
+        pytest.param("the digests of 'p', 'q', 'r', and 's'", DIGESTS, {"texts": [*"pqrs"]}, id="more"),
+        pytest.param("the digest of 'x'", DIGESTS, {"texts": ["x"]}, id="one"),
+        pytest.param("the digests of x and y", DIGESTS, None, id="of-another-kind"),
+        pytest.param("the digests of 'x' and 5", DIGESTS, None, id="of-two-kinds"),
+        pytest.param("the digests of 'x' and 'y', joined", DIGESTS, None, id="more-to-do"),
+        pytest.param("the digests of", DIGESTS, None, id="nothing-there"),
+        pytest.param(
+            "Count the letters of pear and sour cherry per word",
+            LETTERS,
+            {"fruits": ["pear", "sour cherry"]},
+            id="words",
+        ),
+        pytest.param("Sum [1, 2] in USD", TOTAL, {"numbers": [1, 2], "currency": "USD"}, id="numbers"),
+        pytest.param(
+            "Add 3, 4 and 3", ("Add 3, 4 and 3", {"all": [3, 4, 3], "first": 3}), None, id="two-inputs"
+        ),
+    ],
+)
+def test_a_list_that_a_task_says_is_a_slot_for_lists_of_any_length(task, own, values):
+    reading = read_as(task, *own)
+    assert (reading and reading.values) == values
+
+
+def test_a_list_of_another_length_does_not_make_a_task_another():
+    assert pattern_of(*DIGESTS).likeness("the digests of 'x', 'y', 'z', 'u' and 'v'") == 1.0
+    assert pattern_of(*DIGESTS).likeness("the digests of x") < 0.85

@@ -16,6 +16,9 @@ from server.verification import Checks
         pytest.param(["approx(output.f, `1`, `2`)", "output.f > `0`"], ("f",), id="each-once"),
         pytest.param(["length(output.rows[?size > `1`]) == `2`"], ("rows",), id="inside-functions"),
         pytest.param(["'output.secret' == output.\"a b\""], ("a b",), id="literals-are-no-names"),
+        pytest.param(
+            ["length(output.rows[0]) == `2`", "output.d[*].x[1] == `1`"], ("rows", "d"), id="of-items"
+        ),
         pytest.param(["inputs.x == nodes.output.y"], (), id="other-roots"),
         pytest.param(["output.a ==", "output.b == `1`"], ("b",), id="unreadable-ones-say-nothing"),
         pytest.param([], (), id="none"),

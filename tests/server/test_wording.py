@@ -177,6 +177,61 @@ class TestALearnedSkill:
         assert (skill.title, report.tokens > 0) == ("Digest", True)
 
 
+class TestASkillThatWaited:
+    async def test_is_worded_when_another_run_makes_it_active(self, open_desk):
+        async with open_desk() as desk:
+            bank, backend = with_words(desk, json.dumps(WORDS))
+            await bank.solve(TASK, SolveRequest(checks=DIGEST))
+            again = await bank.solve(TASK.replace("hello", "other words"), SolveRequest(checks=DIGEST))
+            skill = await bank.show_skill(again.skill)
+            versions = desk.store.versions(again.skill)
+        assert (again.skill_state, len(backend.requests), len(versions)) == ("active", 1, 1)
+        assert (skill.title, skill.provenance.worded_by) == ("SHA256 of a text", "scripted:words")
+        assert skill.description.startswith("Computes the SHA256 digest of a text. ")
+        assert "Not for files." in skill.guidance.when_not
+
+    async def test_is_worded_when_a_person_approves_it(self, open_desk):
+        async with open_desk() as desk:
+            bank, backend = with_words(desk, json.dumps(WORDS))
+            first = await bank.solve(TASK, SolveRequest(checks=DIGEST))
+            assert (first.skill_state, backend.requests) == ("proposed", [])
+            await bank.approve(first.skill)
+            skill = await bank.show_skill(first.skill)
+        assert (skill.state, skill.reason) == ("active", "approved by a person")
+        assert (skill.title, skill.provenance.worded_by) == ("SHA256 of a text", "scripted:words")
+
+    async def test_is_approved_in_its_own_words_where_the_model_finds_none_and_says_so(self, open_desk):
+        async with open_desk() as desk:
+            bank, _ = with_words(desk, "I would rather not")
+            first = await bank.solve(TASK, SolveRequest(checks=DIGEST))
+            before = await bank.show_skill(first.skill)
+            await bank.approve(first.skill)
+            skill = await bank.show_skill(first.skill)
+        assert skill.state == "active"
+        assert skill.reason.startswith("approved by a person; its words are rendered, since ")
+        assert (skill.title, skill.description, skill.guidance, skill.provenance.worded_by) == (
+            before.title,
+            before.description,
+            before.guidance,
+            None,
+        )
+
+    async def test_keeps_a_persons_words_when_they_approve_it(self, open_desk, adding):
+        changed = {
+            **adding,
+            "nodes": [{**adding["nodes"][0], "arguments": {"a": "$inputs.b", "b": "$inputs.a"}}],
+        }
+        async with open_desk(learning="propose") as desk:
+            await save(desk.bank, adding)
+            await desk.bank.revise("adds", changed)
+            bank, backend = with_words(desk, json.dumps(WORDS))
+            before = desk.store.version("adds", 2)
+            await bank.approve("adds", 2)
+            after = desk.store.version("adds", 2)
+        assert (before.state, after.state, backend.requests) == ("proposed", "active", [])
+        assert after.description == before.description
+
+
 class TestWhatIsShown:
     async def test_holds_no_byte_that_only_a_tool_said(self, open_desk):
         """The planted words are a key, a value and a text of answers, and are sent on to another tool."""

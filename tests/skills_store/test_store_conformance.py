@@ -25,6 +25,7 @@ from skills_store.skill import (
     Provenance,
     RecordedCall,
     ReplayTest,
+    SkillWords,
 )
 from skills_store.sqlite import SqliteStore, open_sqlite_store
 from skills_store.sqlite_file import open_sqlite_file
@@ -197,6 +198,40 @@ class TestStates:
         store.add_version(a_skill(version=2), expected_head=1)
         store.move("temperature", 1, "retired", reason="old", by="system", at=1.0)
         assert [skill.state for skill in store.versions("temperature")] == ["retired", "proposed"]
+
+    def test_what_becomes_active_may_be_put_in_other_words_once(self, store, a_skill):
+        store.add_version(a_skill(), expected_head=None)
+        words = SkillWords(
+            title="Warmth",
+            description="Tells the temperature.",
+            guidance=Guidance(when_to_use="For weather."),
+            worded_by="a-model",
+        )
+        moved = store.move("temperature", 1, "active", reason="ok", by="system", at=1.0, words=words)
+        assert store.head("temperature") == store.version("temperature", 1) == moved
+        assert (moved.title, moved.description, moved.provenance.worded_by) == (
+            "Warmth",
+            "Tells the temperature.",
+            "a-model",
+        )
+        assert moved.model_copy(update={"guidance": Guidance()}) == a_skill(
+            state="active",
+            reason="ok",
+            title="Warmth",
+            description="Tells the temperature.",
+            provenance=a_skill().provenance.model_copy(update={"worded_by": "a-model"}),
+        )
+        store.move("temperature", 1, "stale", reason="", by="system", at=2.0)
+        with pytest.raises(IllegalTransition, match="its words are settled"):
+            store.move("temperature", 1, "active", reason="", by="system", at=3.0, words=words)
+        assert store.head("temperature").state == "stale"
+
+    def test_a_persons_words_stay(self, store, a_skill):
+        store.add_version(a_skill(origin="user"), expected_head=None)
+        words = SkillWords(worded_by="a-model")
+        with pytest.raises(IllegalTransition, match="written by a person: its words stay"):
+            store.move("temperature", 1, "active", reason="", by="person", at=1.0, words=words)
+        assert store.head("temperature") == a_skill(origin="user")
 
     def test_an_illegal_move_changes_nothing(self, store, a_skill):
         store.add_version(a_skill(), expected_head=None)

@@ -18,7 +18,7 @@ from server.training.export import ExportOptions, export_episodes
 from server.training.formats import verl_sft_rows
 from server.training.from_drives import episodes_of_drive
 from server.training.from_traces import episodes_of
-from server.training.launching import Trainer, TrainOptions, rows_file, train
+from server.training.launching import Trainer, TrainOptions, check_export, rows_file, train
 from tests.training.runs import EXPERIENCE, drive, seen, snapshot
 
 pytestmark = pytest.mark.real_training
@@ -31,6 +31,7 @@ PACKAGES = (
     "jinja2",
 )
 HERE = Path(__file__).parent
+TINY = HERE.parents[1] / "server" / "training" / "trainer" / "tiny_model.py"
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +69,7 @@ def _refuse_gpu_build() -> None:
 def model(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a tiny random model."""
     folder = tmp_path_factory.mktemp("model")
-    subprocess.run([python, HERE / "tiny_model.py", folder], check=True, capture_output=True, timeout=120)
+    subprocess.run([python, TINY, folder], check=True, capture_output=True, timeout=120)
     return folder
 
 
@@ -131,15 +132,16 @@ def test_replay_learns_each_token_by_its_advantage_and_clips_guided_runs_later(p
     assert two.losses[1]["clip_ratio/region_mean"] > 0
 
 
-def test_masks_are_those_of_the_template_token_by_token(python, model, data):
-    command = [python, HERE / "masks.py", model, data]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["rows"] == 10
-    assert told["differences"] == 0
-    assert told["learned"] > 500
-    assert told["null_arguments"] == 0
+def test_masks_are_those_of_the_template_token_by_token(python, data, tmp_path):
+    told = check_export(data, tmp_path / "model", python, print)
+    assert told.rows == 10
+    assert told.differences == 0
+    assert told.learned > 500
+    assert told.null_arguments == 0
+    assert told.loaded == {
+        path.relative_to(data).as_posix(): len(path.read_bytes().splitlines())
+        for path in data.rglob("*.jsonl")
+    }
 
 
 def test_verl_files_are_read_back_as_they_were_written(python, tmp_path):

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from catalog.config import Learning
 from catalog.tools import Snapshot
 from server.bank.admission.proving import replayer
-from server.bank.admission.twins import find_twin
+from server.bank.admission.twins import Twin, find_twin
 from server.bank.context import Context
 from server.bank.running import servers_of
 from server.compilation.compile import Compiled
@@ -68,6 +68,16 @@ class Lesson:
         examples = tuple(example for example in self.examples if set(example) <= names)
         return replace(self, readings=(compiled,), examples=examples, alternatives=self.readings)
 
+    def called_as(self, twin: Twin) -> Lesson:
+        """Return the lesson with its tests and examples under the names that a twin has for the inputs."""
+        tests = tuple(twin.called(test) for test in self.skill.tests)
+        skill = self.skill.model_copy(update={"tests": tests})
+        examples = tuple(
+            {twin.names.get(name, name): value for name, value in example.items()}
+            for example in self.examples
+        )
+        return replace(self, readings=(replace(self.compiled, skill=skill),), examples=examples)
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -76,7 +86,7 @@ class Judged:
     skill: Skill
     verdict: AdmissionVerdict
     evidence: Evidence
-    twin: Skill | None = None
+    twin: Twin | None = None
     """A kept skill of another name that does the same, None when none is known."""
 
     def undecided(self, why: str) -> Judged:
@@ -111,7 +121,7 @@ async def judge_candidate(lesson: Lesson, name: str | None, parent: Skill | None
     works = judge_admission(gathered.evidence).state != "shadow"
     twin = await find_twin(gathered.skill, lesson.snapshot, context) if works else None
     unsaid = () if lesson.has_border else _unsaid(skill, lesson.examples)
-    evidence = replace(gathered.evidence, equals=twin.name if twin else None, unsaid=unsaid)
+    evidence = replace(gathered.evidence, equals=twin.skill.name if twin else None, unsaid=unsaid)
     verdict = judge_admission(evidence)
     changes = {"state": verdict.state, "reason": verdict.reason, "verdict": verdict}
     return Judged(gathered.skill.model_copy(update=changes), verdict, evidence, twin)

@@ -12,7 +12,8 @@ from server.bank.admission.families import family_of, find_family, widened_skill
 from server.bank.admission.judging import TRACES_READ, Judged, Lesson, judge_candidate, mode_of
 from server.bank.admission.proving import prove, replayer
 from server.bank.admission.readings import choose_reading, dispute_of, is_undecided, still_frozen
-from server.bank.admission.wording import word_skill
+from server.bank.admission.twins import Twin
+from server.bank.admission.wording import Reworded, word_skill, words_when_active
 from server.bank.context import Context
 from server.bank.errors import NotSaved
 from server.bank.publishing import refresh_published
@@ -28,7 +29,7 @@ from server.curation.seen import seen_values
 from server.progress import Progress
 from skills_store.admission import INPUTS_REACH, MINIMUM_TRACES, is_refuted, judge_admission
 from skills_store.errors import VersionConflict
-from skills_store.skill import AdmissionCheck, AdmissionVerdict, Skill
+from skills_store.skill import AdmissionCheck, AdmissionVerdict, Skill, SkillWords
 from skills_store.workflow.model import Workflow
 
 __all__ = [
@@ -262,12 +263,13 @@ async def _admitted(lesson: Lesson, name: str | None = None, *, if_new: bool = F
     return await _keep(judged, parent, lesson, if_new=if_new)
 
 
-async def _proves(twin: Skill, lesson: Lesson) -> Learned:
+async def _proves(twin: Twin, lesson: Lesson) -> Learned:
     """Count a run that another workflow gave as a proof of the skill that does the same."""
-    if twin.state != "proposed":
-        return Learned(twin, f"{twin.name} does the same already and is {twin.state}", twin.verdict)
-    proved = await _proved_again(twin, lesson)
-    return replace(proved, reason=f"{twin.name} does the same and is proved by it: {proved.reason}")
+    known = twin.skill
+    if known.state != "proposed":
+        return Learned(known, f"{known.name} does the same already and is {known.state}", known.verdict)
+    proved = await _proved_again(known, lesson.called_as(twin))
+    return replace(proved, reason=f"{known.name} does the same and is proved by it: {proved.reason}")
 
 
 async def _keep(judged: Judged, parent: Skill | None, lesson: Lesson, *, if_new: bool = False) -> Learned:
@@ -329,9 +331,12 @@ async def _proved_again(known: Skill, lesson: Lesson) -> Learned:
     verdict = judge_admission(replace(gathered.evidence, undecided=undecided))
     if (held := await _held(known, lesson, verdict)) is not None:
         return held
-    now = _moved(known, verdict, lesson)
+    is_rising = verdict.state == "active" and known.state != "active" and _may_move(known, verdict, lesson)
+    reworded = await words_when_active(known, context, lesson.tokens) if is_rising else Reworded(None)
+    now = _moved(known, verdict, lesson, reworded.words)
     stays = "" if now.state == verdict.state else f"; it stays {now.state}: only a person moves it"
-    return Learned(now, f"{verdict.reason}{stays}", verdict)
+    problem = f"; {reworded.problem}" if reworded.problem else ""
+    return Learned(now, f"{verdict.reason}{stays}{problem}", verdict, tokens=reworded.tokens)
 
 
 async def _held(known: Skill, lesson: Lesson, verdict: AdmissionVerdict) -> Learned | None:
@@ -348,6 +353,8 @@ async def _held(known: Skill, lesson: Lesson, verdict: AdmissionVerdict) -> Lear
         return None
     differ = differing_inputs(first, again.inputs)
     if not differ or differ & names or first.keys() != again.inputs.keys():
+        return None
+    if len(known.workflow.nodes) != len(lesson.skill.workflow.nodes):
         return None
     ids = {theirs.id: mine.id for mine, theirs in zip(known.workflow, lesson.skill.workflow, strict=True)}
     candidate = hold_inputs(known, names, lesson.snapshot, as_second_run(again, again.inputs, ids))
@@ -367,14 +374,18 @@ def _untried(check: AdmissionCheck) -> frozenset[str]:
     return frozenset(str(name) for name in said) if is_it and isinstance(said, list) else frozenset()
 
 
-def _moved(known: Skill, verdict: AdmissionVerdict, lesson: Lesson) -> Skill:
-    """Return the kept skill in the state it has earned now; only a person moves what is theirs or pinned."""
+def _may_move(known: Skill, verdict: AdmissionVerdict, lesson: Lesson) -> bool:
+    """Return whether a kept skill may take the state it has earned; only a person moves what is theirs."""
+    is_held = known.origin == "user" or lesson.context.store.pinned(known.name) is not None
+    return not is_held or (lesson.explicit and verdict.state == "active")
+
+
+def _moved(known: Skill, verdict: AdmissionVerdict, lesson: Lesson, words: SkillWords | None = None) -> Skill:
+    """Return the kept skill in the state it has earned now, where it may move."""
     context = lesson.context
-    is_held = known.origin == "user" or context.store.pinned(known.name) is not None
-    is_wanted = lesson.explicit and verdict.state == "active"
-    if verdict.state == known.state or (is_held and not is_wanted):
+    if verdict.state == known.state or not _may_move(known, verdict, lesson):
         return known
-    by = "person" if is_wanted else "system"
+    by = "person" if lesson.explicit and verdict.state == "active" else "system"
     if known.state == "shadow":
         reason = "came out right again"
         known = context.store.move(
@@ -382,7 +393,13 @@ def _moved(known: Skill, verdict: AdmissionVerdict, lesson: Lesson) -> Skill:
         )
     if verdict.state != known.state:
         known = context.store.move(
-            known.name, known.version, verdict.state, reason=verdict.reason, by=by, at=context.clock()
+            known.name,
+            known.version,
+            verdict.state,
+            reason=verdict.reason,
+            by=by,
+            at=context.clock(),
+            words=words,
         )
     refresh_published(context)
     return known

@@ -43,8 +43,8 @@ async def prove(skill: Skill, context: Context) -> TestReport:
         return TestReport(name=skill.name, version=skill.version, passed=False, tests=_unseen(unseen))
     if skill.state == "stale":
         skill = with_present_engines(skill, context)
-    runner = replayer(snapshot, context, skill)
-    results = [await runner.replay(skill, test) for test in skill.tests]
+    async with replayer(snapshot, context, skill).sharing() as runner:
+        results = [await runner.replay(skill, test) for test in skill.tests]
     outcomes = tuple(
         TestOutcome(name=r.test, passed=r.passed, detail=r.detail, seconds=r.seconds) for r in results
     )

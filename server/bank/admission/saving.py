@@ -26,7 +26,7 @@ from skills_store.workflow.hashing import content_hash
 from skills_store.workflow.model import Node, parse_workflow
 from skills_store.workflow.references import ExpressionError, Scope, Unresolved, resolve
 
-__all__ = ["forget_recording", "list_recordings", "save", "show_recording"]
+__all__ = ["forget_recording", "kept_run", "list_recordings", "save", "show_recording"]
 
 
 async def save(request: SaveRequest, context: Context) -> SavedReport:
@@ -38,12 +38,22 @@ async def save(request: SaveRequest, context: Context) -> SavedReport:
     """
     check_name(request.name)
     context.afterwards.finish()
+    run = await kept_run(request, context)
+    learned = await learn(run, context, name=request.name, examples=request.examples)
+    return _report(learned, len(run.trace.steps), context)
+
+
+async def kept_run(request: SaveRequest, context: Context) -> VerifiedRun:
+    """Return the kept run or conversation that a request means, as it is compiled.
+
+    Raises:
+        NotSaved: there is nothing to compile; says why.
+        UnknownTrace: no such conversation or run is kept.
+    """
     traces = _chosen(request, context)
     await context.snapshot({step.tool.server for trace in traces for step in trace.steps if step.tool})
     whole = traces[0] if len(traces) == 1 and traces[0].workflow is not None else None
-    run = _run_again(whole, request, context) if whole else _run_of_calls(traces, request, context)
-    learned = await learn(run, context, name=request.name, examples=request.examples)
-    return _report(learned, len(run.trace.steps), context)
+    return _run_again(whole, request, context) if whole else _run_of_calls(traces, request, context)
 
 
 def _report(learned: Learned, calls: int, context: Context) -> SavedReport:

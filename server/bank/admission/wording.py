@@ -14,9 +14,9 @@ from server.bank.context import Context
 from server.compilation.wording import Words, WordsRefused, facts_of, read_words, words_request
 from server.planning.conversation import MeteredBackend
 from server.progress import Progress
-from skills_store.skill import Skill
+from skills_store.skill import Skill, SkillWords
 
-__all__ = ["Worded", "word_skill"]
+__all__ = ["Reworded", "Worded", "word_skill", "words_when_active"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,23 @@ class Worded:
     """Spent on it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reworded:
+    """Words for a version that is kept, None where it keeps those it has."""
+
+    words: SkillWords | None
+    problem: str = ""
+    """Why a model that was asked found none; empty where it did, or none was asked."""
+    tokens: int = 0
+    """Spent on it."""
+
+
 async def word_skill(skill: Skill, context: Context, tokens: int | None = None) -> Worded:
     """Return a skill that a small model is about to see with words of the one that plays the editor.
 
-    A skill that a person wrote, and one that is not active, are returned as they are. The name stays,
-    which others refer to; so do the title of a skill that a person named, and the description that a
-    workflow brought with it.
+    A skill that a person wrote, that is not active, or that a model has worded is returned as it is.
+    The name stays, which others refer to; so do the title of a skill that a person named, and the
+    description that a workflow brought with it.
 
     Args:
         skill: as it would be kept, in rendered words.
@@ -43,7 +54,8 @@ async def word_skill(skill: Skill, context: Context, tokens: int | None = None) 
         tokens: what may be spent; None: any number, 0: nobody is asked.
     """
     spec = context.models.spec("editor")
-    if spec.kind == "none" or tokens == 0 or skill.origin == "user" or skill.state != "active":
+    is_settled = skill.origin == "user" or skill.provenance.worded_by is not None
+    if spec.kind == "none" or tokens == 0 or is_settled or skill.state != "active":
         return Worded(skill)
     context.progress(Progress("admit", f"asking {spec} for better words for {skill.name}"))
     facts = facts_of(skill.workflow, skill.signature, skill.provenance.task)
@@ -61,6 +73,25 @@ async def word_skill(skill: Skill, context: Context, tokens: int | None = None) 
         context.progress(Progress("admit", problem))
         return Worded(skill, problem, spent)
     return Worded(_in_words(skill, words, backend.name), tokens=spent)
+
+
+async def words_when_active(skill: Skill, context: Context, tokens: int | None = None) -> Reworded:
+    """Return the words that a version which waited is published with, now that it becomes active.
+
+    Args:
+        skill: as it is kept, not active yet.
+        context: the bank.
+        tokens: what may be spent; None: any number, 0: nobody is asked.
+    """
+    worded = await word_skill(skill.model_copy(update={"state": "active"}), context, tokens)
+    model = worded.skill.provenance.worded_by
+    if model is None or model == skill.provenance.worded_by:
+        return Reworded(None, worded.problem, worded.tokens)
+    said = worded.skill
+    words = SkillWords(
+        title=said.title, description=said.description, guidance=said.guidance, worded_by=model
+    )
+    return Reworded(words, tokens=worded.tokens)
 
 
 def _in_words(skill: Skill, words: Words, model: str) -> Skill:

@@ -42,8 +42,8 @@ async def _tried(skill: Skill, context: Context) -> tuple[bool | None, str]:
     if not skill.tests:
         return None, "it has no tests"
     snapshot = await context.snapshot(servers_of(skill.workflow, context))
-    runner = replayer(snapshot, context, skill)
-    return _judged([await runner.replay(skill, test) for test in skill.tests])
+    async with replayer(snapshot, context, skill).sharing() as runner:
+        return _judged([await runner.replay(skill, test) for test in skill.tests])
 
 
 def _judged(results: list[ReplayResult]) -> tuple[bool | None, str]:

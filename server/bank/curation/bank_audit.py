@@ -226,7 +226,7 @@ def _growth(heads: Sequence[Skill], context: Context) -> GrowthReport:
 
 
 def _forget(context: Context) -> RetentionReport:
-    """Drop traces that are too old; those that a skill was made of stay."""
+    """Drop traces and drives that are too old; traces that a skill was made of stay."""
     spec, now, store = context.config.curation, context.clock(), context.store
     versions = (version for head in store.heads() for version in store.versions(head.name))
     keep = {trace for version in versions for trace in version.provenance.traces}
@@ -236,7 +236,8 @@ def _forget(context: Context) -> RetentionReport:
     calls = spec.keep_recordings_days and store.drop_traces(
         now - spec.keep_recordings_days * _DAY, recorded=True, keep=keep
     )
-    return RetentionReport(runs=int(runs), recorded_calls=int(calls))
+    drives = spec.keep_runs_days and store.drives(context.principal).drop(now - spec.keep_runs_days * _DAY)
+    return RetentionReport(runs=int(runs), recorded_calls=int(calls), drives=int(drives))
 
 
 def _budget(context: Context, *, dry_run: bool) -> BudgetReport:

@@ -16,6 +16,7 @@ from catalog.tools import Snapshot
 from server.backends.backend import Backend
 from server.backends.errors import BackendError
 from server.bank.context import Context, allowing
+from server.bank.episode.lessons import Learner, hints_of, open_lessons
 from server.bank.episode.repairing import Repaired, checked_only, search_from, spent_at_once
 from server.bank.patience import for_search
 from server.bank.recalling import recall
@@ -74,6 +75,7 @@ async def drive_task(task: str, request: SolveRequest, context: Context) -> Repa
     model = MeteredBackend(backend, request.budget.tokens)
     options = replace(options, policy=replace(options.policy, budget_tokens=_prompt_tokens(backend, options)))
     offered = await _offered(world, model, options, context)
+    lessons = await open_lessons(task, context, recalls=request.route != "dynamic")
     episode = context.episode(snapshot, effects)
     seconds = (request.budget.seconds - (anyio.current_time() - started)) * (1 - _REPAIR_SHARE)
     async with episode.candidate(Activity.FIRST_RUN) as caller:
@@ -84,11 +86,15 @@ async def drive_task(task: str, request: SolveRequest, context: Context) -> Repa
             offered=offered,
             call=_Calls(caller, snapshot, offered, context, task).make,
             redact=context.redact,
-            experiences=[("", text) for text in request.experiences],
+            experiences=[
+                *(("", text) for text in request.experiences),
+                *((unit.id, unit.text) for unit in lessons.guide.followed),
+            ],
             seconds=max(seconds, 0.0),
         )
         driven = await drive(wanted, model, options, lambda said: context.progress(Progress("drive", said)))
-    return await _verified(driven, _Told(model, options), world, episode, request, context, started)
+    attempt = _Attempt(world, episode, request, context, lessons, started)
+    return await _verified(driven, _Told(model, options, offered), attempt)
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,7 @@ class _Told:
 
     model: MeteredBackend
     options: DriveOptions
+    offered: Offered
 
     def report(self, driven: Drive) -> DriveReport:
         """Return what is told of a drive."""
@@ -109,8 +116,26 @@ class _Told:
             prompt_budget=self.options.policy.budget_tokens,
             fits=driven.fits,
             estimates_tokens=driven.estimates_tokens,
+            tools=self.offered.schemas,
             snapshots=tuple(_record(one) for one in driven.recorder.snapshots),
         )
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """The task that was driven, and what is left for it."""
+
+    world: World
+    episode: Episode
+    request: SolveRequest
+    context: Context
+    lessons: Learner
+    started: float
+
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return anyio.current_time() - self.started
 
 
 def _record(snapshot: ContextSnapshot) -> SnapshotRecord:
@@ -178,32 +203,29 @@ def _signatures(skills: Mapping[str, Skill]) -> dict[str, Signature]:
     return {f"{skill.name}@{skill.version}": skill.signature for skill in skills.values()}
 
 
-async def _verified(
-    driven: Drive,
-    told: _Told,
-    world: World,
-    episode: Episode,
-    request: SolveRequest,
-    context: Context,
-    started: float,
-) -> Repaired:
+async def _verified(driven: Drive, told: _Told, attempt: _Attempt) -> Repaired:
     """Return the drive as a workflow that was verified, or repaired from there."""
-    report = told.report(driven)
-    workflow = _workflow(driven, world, wanted_outputs(request.checks))
+    report, world, context = told.report(driven), attempt.world, attempt.context
+    checks = attempt.request.checks
+    workflow = _workflow(driven, world, wanted_outputs(checks))
     if workflow is None:
         why = driven.problem or f"the model made no call that succeeded; it ended by: {driven.ended}"
         return _nothing(why, report, told.model.name)
     skills = {node.skill.name: node.skill.version for node in workflow.nodes if node.skill}
     known = [context.store.version(name, version) for name, version in skills.items()]
     signatures = _signatures({skill.name: skill for skill in known if skill is not None})
-    evaluator = Evaluator(world, request.checks, episode, context.options(world.task, "dynamic"), signatures)
-    left = request.budget.after(anyio.current_time() - started)
+    options = context.options(world.task, "dynamic")
+    evaluator = Evaluator(
+        world, checks, attempt.episode, options, signatures, hints=hints_of(attempt.lessons)
+    )
+    left = attempt.request.budget.after(attempt.seconds)
     if spent_at_once(left) is not None:
         unchecked = checked_only(workflow, [], "seconds")
         return Repaired(_with(unchecked, report, told))
     repaired = await search_from(workflow, evaluator, left, context, level="drive")
-    calls, seconds = max(repaired.report.calls, episode.calls), anyio.current_time() - started
-    found = repaired.report.model_copy(update={"calls": calls, "seconds": seconds})
+    calls = max(repaired.report.calls, attempt.episode.calls)
+    found = repaired.report.model_copy(update={"calls": calls, "seconds": attempt.seconds})
+    await attempt.lessons.take(found, workflow)
     return replace(repaired, report=_with(found, report, told))
 
 

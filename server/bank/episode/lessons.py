@@ -13,14 +13,15 @@ from server.bank.keeping import keep_lesson
 from server.navigating.guidelines import Guideline, guideline_of
 from server.navigating.hinting import ExperienceHints
 from server.navigating.recalling import Guide, guide_for
-from server.navigating.writing import Lesson
+from server.navigating.writing import Lesson, situation_of
 from server.reports import RepairReport
 from skills_store.errors import MalformedWorkflow
+from skills_store.experience.merging import ALIKE
 from skills_store.experience.unit import ExperienceUnit
 from skills_store.trace import Trace
 from skills_store.workflow.model import Workflow, parse_workflow
 
-__all__ = ["Learner", "hints_of", "open_lessons"]
+__all__ = ["Learner", "good_tools", "hints_of", "open_lessons"]
 
 _TRACES_LOOKED_AT = 200
 
@@ -50,7 +51,7 @@ class Learner:
 
     def _count(self, report: RepairReport, trace: Trace) -> None:
         shelf = self.context.store.experiences(self.context.principal)
-        right, good = outcome_of(report) == "right", _good_tools(report, trace)
+        right, good = outcome_of(report) == "right", good_tools(report, trace)
         for unit in self.guide.units:
             helped = right and self.guide.guided and _followed(unit, good)
             kept = shelf.count(unit.id, guided=self.guide.guided, right=right, helped=helped)
@@ -63,7 +64,7 @@ def _followed(unit: ExperienceUnit, good: frozenset[ToolId]) -> bool:
     return unit.tools[0] not in good if unit.kind == "failure" else not good.isdisjoint(unit.tools)
 
 
-def _good_tools(report: RepairReport, trace: Trace) -> frozenset[ToolId]:
+def good_tools(report: RepairReport, trace: Trace) -> frozenset[ToolId]:
     """Return the tools whose steps the attribution calls good."""
     workflow = _parsed(report)
     if workflow is None:
@@ -84,13 +85,15 @@ def _lesson(task: str, report: RepairReport, trace: Trace, before: Workflow | No
     return Lesson(task, trace, before, _parsed(report), faults)
 
 
-def open_lessons(task: str, context: Context, *, recalls: bool = True) -> Learner:
+async def open_lessons(task: str, context: Context, *, recalls: bool = True) -> Learner:
     """Return what experience says of a task; where a plan from scratch is asked for, nothing is recalled."""
     if not recalls:
         return Learner(task, Guide(), context, recalls=False)
     units = context.store.experiences(context.principal).units()
     known = frozenset(tool.id for tool in context.known())
-    return Learner(task, guide_for(task, units, known, context.clock()), context)
+    near = await context.finder.compare(situation_of(task), [unit.when_to_use for unit in units]) or {}
+    nearness = {unit.id: said for unit in units if (said := near.get(unit.when_to_use, 0.0)) >= ALIKE}
+    return Learner(task, guide_for(task, units, known, context.clock(), nearness), context)
 
 
 def hints_of(learner: Learner) -> ExperienceHints | None:

@@ -89,7 +89,7 @@ async def repair_document(document: object, request: RepairRequest, context: Con
     )
     episode = context.episode(snapshot, effects)
     episode.set_plan(workflow, context.skill_workflow)
-    lessons = open_lessons(request.task or "", context)
+    lessons = await open_lessons(request.task or "", context)
     evaluator = Evaluator(
         world,
         request.checks,

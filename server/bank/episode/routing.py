@@ -10,7 +10,7 @@ from server.bank.curation.observing import outcome_of, throw
 from server.bank.drift import mark_stale_if_changed, missing_servers
 from server.bank.episode.looking import open_inputs
 from server.bank.episode.repairing import Repaired
-from server.bank.recalling import trust_in, was_right_with
+from server.bank.recalling import is_given_new_words, trust_in, was_right_with
 from server.bank.running import Planned, execute, servers_of
 from server.curation.withholding import Draw
 from server.execution.episode import Episode
@@ -100,7 +100,10 @@ async def run_directly(
     drawn = throw(direct.skill, task, request, context, f"direct {way}") if compare else None
     if drawn is not None and drawn.is_withheld:
         return NotRun((drawn.reason,), found.calls, drawn)
+    is_new = is_given_new_words(bound, context)
     report = await _run(bound, task, request, episode, context)
+    if drawn is not None and is_new and _is_refused(report):
+        drawn = Draw(direct.skill)  # a neighbour's task, as its tool says: no trial of the skill's own family
     return DirectRun(report.model_copy(update={"slot_calls": found.calls}), episode, drawn)
 
 
@@ -127,6 +130,12 @@ async def after_all(task: str, request: SolveRequest, solved: Repaired, context:
         }
     )
     return Repaired(report, drawn=drawn)
+
+
+def _is_refused(report: RepairReport) -> bool:
+    """Return whether a tool refused what it was given, rather than a check what it gave."""
+    own = [fault.kind for fault in report.faults if fault.evidence == "workflow"]
+    return bool(own) and all(kind in ("tool_error", "disguised_error") for kind in own)
 
 
 async def _run(

@@ -18,7 +18,7 @@ from server.bank.context import Context, allowing
 from server.bank.curation.observing import throw
 from server.bank.episode.escalating import Climb, report_of
 from server.bank.episode.insights import family_insights
-from server.bank.episode.lessons import Learner, hints_of, open_lessons
+from server.bank.episode.lessons import Learner, good_tools, hints_of, open_lessons
 from server.bank.episode.plan_search import first_right
 from server.bank.episode.repairing import Repaired, checked_only, spent_at_once
 from server.bank.episode.routing import NotRun, count_use, no_route
@@ -38,6 +38,7 @@ from server.planning.wanted import wanted_outputs
 from server.reports import RepairReport, Route
 from server.requests import SolveRequest
 from server.telemetry import span
+from skills_store.skill import Skill
 from skills_store.workflow.faults import Malformed
 from skills_store.workflow.hashing import content_hash
 from skills_store.workflow.model import Workflow
@@ -87,7 +88,7 @@ async def solve_task(
     )
     wanted = wanted_outputs(request.checks)
     with span("plan deterministic", "plan") as current:
-        lessons = open_lessons(task, context, recalls=request.route != "dynamic")
+        lessons = await open_lessons(task, context, recalls=request.route != "dynamic")
         plans = _plans(world, wanted, lessons)
         current.set_attribute("skillbank.plans", len(plans))
     seed = None if planner.backend is not None else _seed_plan(seeds, world, wanted)
@@ -177,10 +178,26 @@ def _advice(request: SolveRequest, seeds: Seeds, views: Sequence[str], insights:
 
 
 def _count_seeds(seeds: Seeds, seed: BoundPlan | None, report: RepairReport, context: Context) -> None:
-    """Count the use of the skill a plan started from; without a model only its own plan is its success."""
-    won = seed is None or (bool(report.lineage) and report.lineage[0].id == content_hash(seed.workflow))
+    """Count the use of the skill a plan started from; without a model only its own plan is its success.
+
+    Paper: AgentEvolver (credit of steps as the utility of what was used at them; facts §4.4). Differs: a
+    model is shown a skill and may leave it; where the task came right by no good step of the skill's tools
+    the skill has neither helped nor failed, and nothing is counted.
+    """
     skill = seeds.seeds[0].skill
+    if seed is None:
+        if report.status not in ("verified", "succeeded") or _has_helped(skill, report, context):
+            count_use(skill, "seeded", report, context)
+        return
+    won = bool(report.lineage) and report.lineage[0].id == content_hash(seed.workflow)
     count_use(skill, "seeded", report if won else report.model_copy(update={"status": "failed"}), context)
+
+
+def _has_helped(skill: Skill, report: RepairReport, context: Context) -> bool:
+    """Return whether the attribution calls a step good that a tool of the skill made."""
+    trace = context.store.trace(report.trace_id) if report.trace_id is not None else None
+    tools = {pin.tool for pin in skill.pins}
+    return trace is not None and not tools.isdisjoint(good_tools(report, trace))
 
 
 async def _planner(context: Context) -> _Planner:

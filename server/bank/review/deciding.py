@@ -5,6 +5,7 @@ What evidence alone makes of a candidate is `learning`; which moves there are is
 
 from __future__ import annotations
 
+from server.bank.admission.wording import words_when_active
 from server.bank.context import Context
 from server.bank.errors import NotDecided
 from server.bank.publishing import refresh_published
@@ -35,8 +36,8 @@ def approvable_skill(name: str, version: int | None, context: Context) -> Skill:
     return skill
 
 
-def approve_skill(name: str, version: int | None, context: Context) -> SkillReport:
-    """Make a proposed skill active and put the version in use.
+async def approve_skill(name: str, version: int | None, context: Context) -> SkillReport:
+    """Make a proposed skill active and put the version in use, in the best words there are.
 
     Raises:
         UnknownSkill: no such skill or version.
@@ -47,8 +48,15 @@ def approve_skill(name: str, version: int | None, context: Context) -> SkillRepo
     head = require_skill(name, None, context)
     if context.store.pinned(name) not in (None, skill.version):
         raise NotDecided(f"{name} is pinned to version {head.version}: `skillbank skills unpin {name}` first")
+    reworded = await words_when_active(skill, context)
     approved = context.store.move(
-        name, skill.version, "active", reason="approved by a person", by="person", at=context.clock()
+        name,
+        skill.version,
+        "active",
+        reason="; ".join(part for part in ("approved by a person", reworded.problem) if part),
+        by="person",
+        at=context.clock(),
+        words=reworded.words,
     )
     if head.version != skill.version:
         context.store.set_head(name, skill.version, expected_head=head.version)

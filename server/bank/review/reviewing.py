@@ -5,6 +5,8 @@ Approving and rejecting are `deciding`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from catalog.errors import SchemaRejected
 from server.bank.admission.judging import Lesson, judge_candidate
 from server.bank.admission.learning import holds_secret, keep_version
@@ -25,14 +27,21 @@ __all__ = ["review_queue", "revise"]
 
 
 def review_queue(context: Context) -> ReviewReport:
-    """Return every proposed version, ordered by name and version."""
+    """Return the proposed version of each name that no later one has overtaken, ordered by name.
+
+    One is overtaken by a later version that waits or is in use; it waits again if that is turned down.
+    """
     waiting = [
         _item(version, head)
         for head in context.store.heads()
-        for version in context.store.versions(head.name)
-        if version.state == "proposed"
+        if (version := _latest_open(context.store.versions(head.name))) is not None
+        and version.state == "proposed"
     ]
     return ReviewReport(waiting=tuple(waiting))
+
+
+def _latest_open(versions: Sequence[Skill]) -> Skill | None:
+    return next((one for one in reversed(versions) if one.state in ("proposed", "active")), None)
 
 
 def _item(skill: Skill, head: Skill) -> ReviewItem:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from server.exploration.options import ExplorationOptions
+
+if TYPE_CHECKING:
+    from server.exploration.tasks import ExploredTask
 
 __all__ = ["Exploration"]
 
@@ -20,3 +24,5 @@ class Exploration:
     """Whether skills are made of the tasks."""
     reserved: int = 0
     """Held-out instances of each task that learning never sees, the last ones: for whoever measures it."""
+    made: tuple[ExploredTask, ...] = ()
+    """Tasks that there are already; near-duplicates of them are not made again."""

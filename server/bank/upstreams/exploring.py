@@ -8,26 +8,21 @@ import anyio
 
 from catalog.errors import ServerUnavailable
 from server.backends.errors import BackendError
-from server.bank.admission.learning import learn
 from server.bank.context import Context
-from server.bank.keeping import keep_lesson
 from server.bank.upstreams.exploration import Exploration
-from server.compilation.compile import VerifiedRun
-from server.curation.replaying import Replayer
+from server.bank.upstreams.teaching import learn_lessons, learn_skill_of, scoped_replayer, teach_task
 from server.exploration.errors import NothingToExplore
-from server.exploration.explore import Explored, Explorer, Solved
+from server.exploration.explore import Explored, Explorer
 from server.exploration.profile import Profile, TaskPreference, profile_of
-from server.exploration.report import ExplorationPlan, ExplorationReport, ExploredSkill, PlannedTool
+from server.exploration.report import ExplorationPlan, ExplorationReport, ExploredSkill, PlannedTool, Taught
 from server.exploration.scope import ExplorationScope, exploration_scope
 from server.exploration.session import open_session
+from server.exploration.tasks import ExploredTask
 from server.exploration.values import KnownValues
-from server.navigating.writing import Lesson
 from server.planning.conversation import MeteredBackend
 from server.progress import Progress
-from skills_store.experience.unit import ExperienceUnit
-from skills_store.trace import Verification
 
-__all__ = ["explore_server", "plan_exploration", "profile_server"]
+__all__ = ["explore_server", "plan_exploration", "profile_server", "teach_explored"]
 
 
 async def plan_exploration(exploration: Exploration, context: Context) -> ExplorationPlan:
@@ -106,22 +101,36 @@ async def explore_server(exploration: Exploration, context: Context) -> Explorat
     async with open_session(context.connections, scope, options) as session:
         explorer = Explorer(
             session=session,
-            replayer=_replayer(scope, context),
+            replayer=scoped_replayer(scope, context),
             options=options,
             problems=connection.problems,
             quarantined=connection.quarantined,
             model=model,
             say=lambda message, calls: context.progress(Progress("explore", message, calls=calls)),
             known=KnownValues(options.seed),
+            made=exploration.made,
         )
         explored = await explorer.explore()
     solved = explored.solved if exploration.learn else []
     skills = [
-        skill for one in solved if (skill := await _learned(one, context, exploration.reserved)) is not None
+        skill
+        for one in solved
+        if (skill := await learn_skill_of(one, context, exploration.reserved)) is not None
     ]
-    lessons = [unit for one in solved for unit in await _lessons(one, context)]
+    lessons = [unit for one in solved for unit in await learn_lessons(one, context)]
     report = _report(exploration, explored, skills, problem, anyio.current_time() - started)
     return report.model_copy(update={"lessons": len({unit.id for unit in lessons})})
+
+
+async def teach_explored(task: ExploredTask, context: Context, reserved: int) -> Taught:
+    """Learn a task that an exploration made and that was not learned then, within its server's scope.
+
+    Raises:
+        NothingToExplore: its server is no longer configured, or nothing of it may be called.
+        ServerUnavailable: it cannot be reached.
+    """
+    scope = await _scope(Exploration(task.servers[0]), context)
+    return await teach_task(task, scope, context, reserved)
 
 
 async def _explorer_model(context: Context) -> tuple[MeteredBackend | None, str | None]:
@@ -130,63 +139,6 @@ async def _explorer_model(context: Context) -> tuple[MeteredBackend | None, str 
     except BackendError as error:
         return None, str(error)
     return (None, None) if backend is None else (MeteredBackend(backend), None)
-
-
-def _replayer(scope: ExplorationScope, context: Context) -> Replayer:
-    """Return what runs references in fresh processes; only tools that may repeat are in them."""
-    return Replayer(
-        servers=context.connections,
-        effects=context.effects,
-        snapshot=context.known(),
-        options=context.options(),
-        fresh=frozenset({scope.server}) if scope.is_stateless else frozenset(),
-        labels=context.config.labels,
-    )
-
-
-async def _learned(solved: Solved, context: Context, reserved: int) -> ExploredSkill | None:
-    """Return the skill that the runs of a task make, where they make one: each run is one proof."""
-    task = solved.task
-    if task.check != "assertions":
-        return None
-    instances = [(task.task, task.inputs, task.assertions)]
-    instances += [(held.task, held.inputs, held.assertions) for held in task.held_out]
-    instances = instances[: max(1, len(instances) - reserved)]
-    skill = None
-    reason = ""
-    for (words, inputs, assertions), run in zip(instances, solved.runs, strict=False):
-        result = dict(run.result or {})
-        outputs = {name: value for name, value in result.items() if name in task.reference.outputs}
-        said = tuple(Verification(by="assertion", passed=True, detail=text) for text in assertions)
-        trace = run.trace.model_copy(
-            update={"task": words, "status": "verified", "verifications": said, "outputs": outputs}
-        )
-        learned = await learn(
-            VerifiedRun(
-                workflow=task.reference,
-                trace=trace,
-                outputs=outputs,
-                node_outputs=run.outputs,
-                task=words,
-                inputs=dict(inputs),
-                verifications=said,
-            ),
-            context,
-            name=None,
-        )
-        skill, reason = learned.skill or skill, learned.reason
-    if skill is None:
-        return None
-    return ExploredSkill(name=skill.name, state=skill.state, reason=reason, task=task.id)
-
-
-async def _lessons(solved: Solved, context: Context) -> list[ExperienceUnit]:
-    """Keep what the task's proving run teaches; a task that only a judge can tell teaches nothing."""
-    task = solved.task
-    if task.check != "assertions":
-        return []
-    trace = solved.runs[0].trace.model_copy(update={"task": task.task, "status": "verified", "faults": ()})
-    return await keep_lesson(Lesson(task.task, trace), context)
 
 
 def _report(

@@ -10,6 +10,7 @@ import ast
 import importlib
 import json
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,10 @@ __all__ = ["open_world"]
 
 _CATEGORIES = ("base", "long_context", "miss_param", "miss_func")
 _MORE_TOOLS = "There are more tools now. Go on with what was asked."
+_CLASSES = (
+    "GorillaFileSystem", "MathAPI", "MessageAPI", "TicketAPI", "TradingBot", "TravelAPI", "TwitterAPI",
+    "VehicleControlAPI",
+)  # fmt: skip
 _TYPES = {"dict": "object", "float": "number", "tuple": "array", "any": None}
 _FORBIDDEN = frozenset({"kill", "exit", "quit", "remove", "unlink", "popen", "Popen", "run"})
 
@@ -45,8 +50,9 @@ class BfclWorld:
         self._episode = ""
 
     def tasks(self) -> dict[str, Any]:
-        """Return the ids by split: the categories."""
-        return {"splits": {name: [one["id"] for one in self._read(name)] for name in _CATEGORIES}}
+        """Return the ids by split, the categories, and the tools of all API classes."""
+        splits = {name: [one["id"] for one in self._read(name)] for name in _CATEGORIES}
+        return {"splits": splits, "tools": self._shown(self._docs(_CLASSES))}
 
     def reset(self, task: dict[str, Any], seed: int | None) -> dict[str, Any]:
         """Begin a task from its initial state; nothing in it is drawn by seed."""
@@ -60,10 +66,11 @@ class BfclWorld:
         self._truth = _of_id(answers, wanted)["ground_truth"]
         self._turns = [[]]
         self._episode = uuid.uuid4().hex
+        docs = self._docs(self._entry["involved_classes"])
         return {
             "instruction": self._said(),
             "tools": self._tools(),
-            "reference": {"turns": [[_parsed(call, self._docs()) for call in turn] for turn in self._truth]},
+            "reference": {"turns": [[_parsed(call, docs) for call in turn] for turn in self._truth]},
         }
 
     def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -124,23 +131,30 @@ class BfclWorld:
         messages: list[dict[str, str]] = self._entry["question"][len(self._turns) - 1]
         return "\n".join(message["content"] for message in messages) or _MORE_TOOLS
 
-    def _docs(self) -> dict[str, dict[str, Any]]:
+    def _docs(self, classes: Iterable[str]) -> dict[str, dict[str, Any]]:
         folder, names = self._data / "multi_turn_func_doc", self._backend.MULTI_TURN_FUNC_DOC_FILE_MAPPING
-        docs = [doc for one in self._entry["involved_classes"] for doc in self._lines(folder / names[one])]
+        docs = [doc for one in classes for doc in self._lines(folder / names[one])]
         return {doc["name"]: doc for doc in docs}
 
     def _tools(self) -> list[dict[str, Any]]:
+        if not self._entry:
+            return []
         withheld: set[str] = set(self._entry.get("excluded_function", ()))
         for turn, names in self._entry.get("missed_function", {}).items():
             if len(self._turns) - 1 < int(turn):
                 withheld |= set(names)
+        return self._shown(self._docs(self._entry["involved_classes"]), withheld)
+
+    def _shown(
+        self, docs: dict[str, dict[str, Any]], withheld: frozenset[str] | set[str] = frozenset()
+    ) -> list[dict[str, Any]]:
         return [
             {
                 "name": name,
                 "description": doc["description"],
                 "input_schema": _json_schema(doc["parameters"]),
             }
-            for name, doc in self._docs().items()
+            for name, doc in docs.items()
             if name not in withheld | _FORBIDDEN
         ]
 

@@ -31,7 +31,8 @@ def test_the_commands_are_these():
     assert [" ".join(path) for path in COMMANDS] == [
         *("add", "audit", "bench", "check", "demo", "doctor"),
         *("effects approvals", "effects approve", "effects labels", "effects list", "effects revoke"),
-        *("effects set", "effects verify", "experience drop", "experience list", "experience show"),
+        *("effects set", "effects verify", "envs list", "envs serve", "evolve"),
+        *("experience drop", "experience list", "experience show"),
         *("explore", "export", "export training", "import", "init"),
         *("inputs forget", "inputs list", "inputs set", "install", "login", "logout"),
         *("model fetch", "model list", "model serve", "record list", "record prune", "record show", "repair"),

@@ -193,10 +193,13 @@ def test_skills_show_says_what_is_not_known(cli):
     standing = SHOWN.standing.model_copy(
         update={"learned": None, "pinned": None, "use": UseReport(**{**NOT_USED, "cost": None})}
     )
-    cli.bank.answers["show_skill"] = SHOWN.model_copy(update={"standing": standing, "origin": "user"})
+    worded = SHOWN.provenance.model_copy(update={"worded_by": "local:qwen"})
+    cli.bank.answers["show_skill"] = SHOWN.model_copy(
+        update={"standing": standing, "origin": "user", "provenance": worded}
+    )
     out = cli("skills", "show", "to_f").out
     assert "  learned from runs no longer kept; judged in 0.0 s\n  not used yet\n" in out
-    assert "written by a person: the system does not change it" in out
+    assert "written by a person: the system does not change it, words by local:qwen\n" in out
 
 
 def test_skills_run_prints_outputs(cli):

@@ -9,14 +9,18 @@ from typing import Any
 
 import pytest
 
+from catalog.schema import is_valid
 from server.backends.backend import Request
 from server.backends.errors import BackendUnavailable
 from server.backends.roles import with_backend
 from server.backends.scripted import ScriptedBackend
 from server.bank import Bank
+from server.bank.exchange.training import TrainingRequest
 from server.context.policy import ContextPolicy
 from server.driving.options import DriveOptions
+from server.reports import RepairReport
 from server.requests import Budget, SolveRequest
+from server.training.export import ExportOptions
 from server.verification import Checks
 
 pytestmark = pytest.mark.anyio
@@ -205,3 +209,94 @@ async def test_every_template_carries_a_long_task(open_desk, template: Any):
 def test_options_that_make_no_sense_are_refused(wrong: dict[str, int]):
     with pytest.raises(ValueError, match="at least 1"):
         DriveOptions(**wrong)
+
+
+async def test_a_drive_is_kept_and_exported_with_its_tools(open_desk):
+    async with open_desk() as desk:
+        await driven(desk, *WELL)
+        await driven(desk, step("multiply", a=6, b="six"), step("finish", total=50), *WELL[:1], "?")
+        kept = desk.context.store.drives(desk.context.principal).drives(10)
+        exported = await desk.bank.export_training(TrainingRequest(ExportOptions(test_share=0.0)))
+        assert await desk.bank.export_training(TrainingRequest(ExportOptions(test_share=0.0))) == exported
+    assert [one.report["status"] for one in kept] == ["verified", "verified"]  # one of them by repair
+    lines = [json.loads(line) for line in exported.files["episodes.jsonl"].splitlines()]
+    drives = {one["provenance"]["id"]: one for one in lines if one["provenance"]["source"] == "drive"}
+    assert [drives[one.id]["outcome"]["score"] for one in kept] == [0.0, 1.0]
+    for one in drives.values():
+        assert not one["provenance"]["simulated"]
+        assert one["provenance"]["servers"] == ["calculator"]
+        assert {"add", "multiply"} <= {tool["function"]["name"] for tool in one["tools"]}
+    rows = [json.loads(line) for line in exported.files["trl/grpo.train.jsonl"].splitlines()]
+    assert [row["tools"] for row in rows if row["episode"].startswith("drive:")] == [[], []]
+
+
+async def test_a_drive_is_kept_without_secrets_its_spans_on_the_same_words(open_desk):
+    def hide(value: Any) -> Any:
+        return json.loads(json.dumps(value).replace("8123", "[redacted]"))
+
+    async with open_desk() as desk:
+        context = replace(desk.context, redact=hide)
+        backend = ScriptedBackend([step("finish", total="8123")])
+        bank = Bank(replace(context, models=with_backend(backend)))
+        request = SolveRequest(drive=DriveOptions(steps=1), experiences=("Add last.",))
+        await bank.solve("Say 8123.", request)
+        [kept] = context.store.drives(context.principal).drives(10)
+    assert "8123" not in json.dumps(kept.report)
+    drive = RepairReport.model_validate(kept.report).drive
+    assert drive is not None
+    [asked] = [one for one in drive.snapshots[0].messages if one.spans]
+    assert asked.text[asked.spans[0].start : asked.spans[0].end].strip() == "Add last."
+
+
+async def test_drives_teach_and_every_other_one_is_told_what_they_taught(open_desk):
+    async with open_desk(learning="off") as desk:
+        reports = [await driven(desk, *WELL) for _ in range(3)]
+        kept = await desk.bank.list_experience()
+    assert [report.status for report in reports] == ["verified"] * 3
+    [unit] = [told.unit for told in kept.units if told.unit.kind == "success"]
+    assert (unit.tally.guided, unit.tally.unguided, unit.tally.helped) == (1, 1, 1)
+    spans = [[span for one in report.drive.snapshots[0].messages for span in one.spans] for report in reports]
+    assert [len(found) for found in spans] == [0, 1, 0]
+    assert spans[1][0].unit == unit.id
+
+
+async def test_what_came_to_the_same_is_not_offered_to_the_next_answer_which_is_told_how_to_finish(open_desk):
+    asked: list[Request] = []
+
+    def say(request: Request) -> str:
+        asked.append(request)
+        return [*[step("multiply", a=6, b=7)] * 2, *WELL[1:]][len(asked) - 1]
+
+    async with open_desk() as desk:
+        report = await driven(desk, backend=ScriptedBackend(say))
+    assert report.status == "verified"
+    offered = [request.schema["properties"]["tool"]["enum"] for request in asked if request.schema]
+    assert ["multiply" in names for names in offered] == [True, True, False, True]
+    assert all({"add", "finish", "recall"} <= set(names) for names in offered)
+    told = asked[2].messages[-1].text
+    assert '{"tool": "finish", "arguments": {"total": "$r1#/result"}}' in told
+
+
+async def test_a_plan_that_rules_offer_is_one_that_the_schema_takes(open_desk):
+    asked: list[Request] = []
+
+    def say(request: Request) -> str:
+        asked.append(request)
+        return json.dumps({**json.loads(WELL[len(asked) - 1]), "plan": "then $r1"})
+
+    async with open_desk() as desk:
+        await driven(desk, backend=ScriptedBackend(say))
+    assert asked[0].schema is not None
+    assert '"plan"' in asked[0].messages[0].text
+    assert is_valid(asked[0].schema, json.loads(WELL[0]) | {"plan": "then $r1"})
+    assert is_valid(asked[0].schema, json.loads(WELL[0]))
+    assert any("then $r1" in message.text for message in asked[1].messages)
+
+
+async def test_where_a_whole_answer_does_not_fit_its_parts_are_told(open_desk):
+    async with open_desk() as desk:
+        report = await driven(desk, WELL[0], step("add", a="$r1", b=8), *WELL[1:])
+    assert report.status == "verified"
+    told = report.drive.snapshots[2].messages[-1].text
+    assert "argument 'a'" in told
+    assert told.endswith("Parts of what you passed on: $r1#/result")

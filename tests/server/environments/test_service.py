@@ -173,31 +173,35 @@ async def test_credit_and_reference_are_told_to_the_trainer_alone(served: Serve)
     assert good[-1] > 0 > wrong[-1]
 
 
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("{", "INVALID_JSON"),
-        ("[1]", "INVALID_JSON"),
-        ("[" * 100_000, "INVALID_JSON"),
-        ('{"type": "dance"}', "UNKNOWN_TYPE"),
-        ('{"type": "reset", "data": []}', "VALIDATION_ERROR"),
-        ('{"type": "reset", "data": {"seed": "one"}}', "VALIDATION_ERROR"),
-        ('{"type": "reset", "data": {"task_id": "none"}}', "NOT_FOUND"),
-        ('{"type": "step", "data": {"type": "submit"}}', "NOT_RESET"),
-        ('{"type": "mcp", "data": {"params": 3}}', None),
-    ],
-    ids=["broken", "a list", "deep", "unknown", "data", "seed", "task", "too early", "rpc"],
-)
-async def test_a_malformed_message_is_told_of_and_the_session_goes_on(
-    served: Serve, text: str, code: str | None
-) -> None:
+MALFORMED = {
+    "broken": ("{", "INVALID_JSON"),
+    "a list": ("[1]", "INVALID_JSON"),
+    "deep": ("[" * 100_000, "INVALID_JSON"),
+    "unknown": ('{"type": "dance"}', "UNKNOWN_TYPE"),
+    "data": ('{"type": "reset", "data": []}', "VALIDATION_ERROR"),
+    "seed": ('{"type": "reset", "data": {"seed": "one"}}', "VALIDATION_ERROR"),
+    "task": ('{"type": "reset", "data": {"task_id": "none"}}', "NOT_FOUND"),
+    "too early": ('{"type": "step", "data": {"type": "submit"}}', "NOT_RESET"),
+    "rpc": ('{"type": "mcp", "data": {"params": 3}}', "VALIDATION_ERROR"),
+}
+
+
+async def test_malformed_messages_are_told_of_and_the_session_goes_on(served: Serve) -> None:
+    """In one session: each begins a process of its own, and every message must leave it as it was."""
     async with served() as url, open_session(url) as session:
-        said = await session.raw(text)
-        found = said["data"].get("code") if code else said["data"]["error"]["data"]["code"]
-        assert found == (code or "VALIDATION_ERROR")
-        assert (await session.ask("reset", task_id="total"))["type"] == "observation"
-        bad = await session.ask("step", type="fly")
-        assert bad["data"]["code"] == "INVALID_ACTION"
+        for began in (False, True):
+            for name, (text, code) in MALFORMED.items():
+                if began and name == "too early":
+                    continue
+                said = (await session.raw(text))["data"]
+                found = said["error"]["data"]["code"] if name == "rpc" else said["code"]
+                assert (name, found) == (name, code)
+                state = (await session.ask("state"))["data"]
+                assert (name, state.get("task_id")) == (name, "total" if began else None)
+            begun = await session.ask("reset", task_id="total")
+            assert begun["type"] == "observation"
+            bad = await session.ask("step", type="fly")
+            assert bad["data"]["code"] == "INVALID_ACTION"
 
 
 async def test_a_message_over_the_bound_ends_that_session_alone(served: Serve) -> None:

@@ -1,7 +1,12 @@
-"""Makes a tiny random model with a byte-level tokenizer and a real template: run in the trainer's Python.
+"""A random model of some ten thousand parameters with a byte-level tokenizer and a real chat template.
 
-python tiny_model.py FOLDER
+Only to try trainers and data on. Needs torch and TRL: it is run in the trainer's Python.
 """
+
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
 
 import sys
 from pathlib import Path
@@ -11,10 +16,13 @@ import trl
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
+__all__ = ["make"]
+
 _SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 
 
 def make(folder: Path) -> None:
+    """Write model and tokenizer into a folder."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {token: number for number, token in enumerate([*_SPECIAL, *alphabet])}
     inner = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
@@ -24,7 +32,7 @@ def make(folder: Path) -> None:
     tokeniser = PreTrainedTokenizerFast(
         tokenizer_object=inner, eos_token="<|im_end|>", pad_token="<|endoftext|>"
     )
-    templates = Path(trl.__file__).with_name("chat_templates")
+    templates = Path(str(trl.__file__)).with_name("chat_templates")
     tokeniser.chat_template = (templates / "qwen3.jinja").read_text("utf-8")
     torch.manual_seed(7)
     config = Qwen3Config(

@@ -1,0 +1,1 @@
+"""Task and agent evolving together: explore, solve, learn, in rounds under one budget."""

@@ -1,0 +1,198 @@
+"""explore and evolve: what is shown and asked first, what is written, and how they exit."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from server.cli.render_evolving import render_evolution
+from server.evolving.report import EvolveReport, RoundReport, TaskStanding
+from server.execution.consent import NoConsent
+from server.experience_report import ExperienceReport
+from server.exploration.coverage import Coverage
+from server.exploration.errors import NothingToExplore
+from server.exploration.findings import Finding, HealthReport, ShownCall
+from server.exploration.report import ExplorationPlan, ExplorationReport, ExploredSkill, PlannedTool
+from server.reports import SkillsReport
+
+PLAN = ExplorationPlan(
+    server="clock",
+    command="clock-server --quiet",
+    budget_calls=400,
+    calls_per_second=50,
+    reset="none",
+    tools=(PlannedTool(name="now", effect="read", reason="may repeat"),),
+    withheld={"set_clock": "it writes"},
+)
+COVERAGE = Coverage(
+    tools=1,
+    called=1,
+    succeeded=1,
+    withheld=1,
+    pairs=0,
+    joined=0,
+    enum_values=0,
+    enum_values_tried=0,
+    errors={},
+)
+
+
+def found(rule: str, severity: Any) -> Finding:
+    return Finding(
+        rule=rule,
+        severity=severity,
+        tool="now",
+        message="it says nothing of the zone",
+        call=ShownCall(arguments={"zone": "UTC"}, answer="{}", seconds=2.5),
+        remedy="say it",
+    )
+
+
+def explored(*findings: Finding) -> ExplorationReport:
+    health = HealthReport(
+        server="clock", findings=findings, tools=2, called=1, calls=9, crashes=0, slowest={}
+    )
+    refused = ExploredSkill(
+        name="now", state="shadow", reason="the input zone moves no output", task="clock-01"
+    )
+    return ExplorationReport(
+        server="clock", coverage=COVERAGE, health=health, refused=(refused,), calls=9, budget_calls=400
+    )
+
+
+def test_nothing_is_explored_before_somebody_says_yes(cli):
+    cli.bank.answers |= {"plan_exploration": PLAN, "explore": explored()}
+    refused = cli("explore", "clock")
+    assert refused.code == 3
+    assert "would start clock-server --quiet" in refused.err
+    assert "never set_clock" in refused.err
+    assert [asked[0] for asked in cli.bank.asked] == ["plan_exploration"]
+
+
+def test_with_yes_it_explores_and_says_what_admission_refused(cli):
+    cli.bank.answers |= {"explore": explored(found("slow", "warning"))}
+    ran = cli("explore", "clock", "--yes", "--budget-calls", "40", "--difficulty", "2")
+    assert ran.code == 0
+    [(_, asked)] = cli.bank.asked
+    assert (asked.server, asked.options.budget_calls, asked.options.difficulty) == ("clock", 40, 2)
+    assert "slow  now" in ran.out
+    assert "the input zone moves no output" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("severity", "fail_on", "code"),
+    [("error", "error", 1), ("warning", "error", 0), ("warning", "warning", 1), ("note", "warning", 0)],
+)
+def test_ci_exits_with_1_on_findings_as_bad_as_asked(cli, severity: str, fail_on: str, code: int):
+    cli.bank.answers |= {"explore": explored(found("slow", severity))}
+    ran = cli("explore", "clock", "--ci", "--fail-on", fail_on)
+    assert ran.code == code
+    [(_, asked)] = cli.bank.asked
+    assert (asked.learn, asked.options.tasks) == (False, 0)
+
+
+def test_the_health_report_is_written_as_sarif_and_junit(cli):
+    cli.bank.answers |= {"explore": explored(found("slow", "warning"))}
+    sarif, junit, tasks = (str(cli.folder / name) for name in ("h.sarif", "h.xml", "tasks.jsonl"))
+    ran = cli("explore", "clock", "--yes", "--json", "--sarif", sarif, "--junit", junit, "--out", tasks)
+    assert ran.code == 0
+    assert ran.json["files"] == {"tasks": tasks, "sarif": sarif, "junit": junit}
+    assert json.loads((cli.folder / "h.sarif").read_text())["runs"][0]["results"][0]["ruleId"] == "slow"
+    assert "slow" in (cli.folder / "h.xml").read_text()
+
+
+def test_a_server_that_nothing_may_be_called_of_is_misuse(cli):
+    cli.bank.answers |= {"explore": NothingToExplore("none of the 3 tools of 'clock' may be explored")}
+    ran = cli("explore", "clock", "--yes", "--json")
+    assert ran.code == 2
+    assert ran.json["error"]["kind"] == "not_explored"
+
+
+def evolving(cli) -> None:
+    cli.bank.answers |= {
+        "plan_exploration": PLAN,
+        "explore": explored(),
+        "list_skills": SkillsReport(skills=()),
+        "list_experience": ExperienceReport(units=()),
+    }
+
+
+def test_nothing_evolves_before_somebody_says_yes(cli):
+    evolving(cli)
+    refused = cli("evolve", "clock", "--budget-calls", "90")
+    assert refused.code == 3
+    assert "90 calls at most in all, in 3 rounds" in refused.err
+    assert {asked[0] for asked in cli.bank.asked} == {"plan_exploration"}
+
+
+def test_rounds_are_held_with_nobody_to_ask_for_approvals(cli):
+    evolving(cli)
+    cli.interactive = True
+    ran = cli("evolve", "clock", "clock", "--yes", "--rounds", "1", "--budget-calls", "90", "--seed", "7")
+    assert ran.code == 0
+    [asked] = [one[1] for one in cli.bank.asked if one[0] == "explore"]
+    assert (asked.server, asked.learn, asked.options.seed, asked.options.budget_calls) == (
+        "clock",
+        False,
+        7,
+        45,
+    )
+    assert isinstance(cli.consents[-1].asked, NoConsent)
+    assert "there is no task to practise" in ran.out
+
+
+def test_a_bad_file_of_tasks_is_misuse_before_anything_is_asked(cli):
+    evolving(cli)
+    ran = cli("evolve", "clock", "--yes", "--tasks", cli.file("mine.jsonl", '{"task": "x"}'), "--json")
+    assert ran.code == 2
+    assert "mine.jsonl:1: assertions" in ran.json["error"]["message"]
+    assert cli.bank.asked == []
+
+
+def test_what_rounds_brought_is_drawn():
+    one = RoundReport(
+        number=1,
+        explored={"clock": 3},
+        problems={"gone": "it cannot be reached"},
+        picked_user=1,
+        picked_synthetic=2,
+        attempts=6,
+        solved=3,
+        by_skill=1,
+        taught=("r1-clock-01",),
+        skills=("now_in",),
+        lessons=-1,
+        examined=2,
+        examined_right=1,
+        calls=80,
+    )
+    standing = TaskStanding(
+        id="r1-clock-01",
+        task="Tell the time",
+        is_synthetic=True,
+        attempts=2,
+        right=1,
+        estimate=0.5,
+        examined=True,
+    )
+    report = EvolveReport(
+        servers=("clock",), rounds=(one,), tasks=(standing,), mix=0.5, calls=80, budget_calls=90, seconds=4
+    )
+    drawn = StringIO()
+    render_evolution(Console(width=140, file=drawn), report)
+    text = drawn.getvalue()
+    for said in (
+        "2 made, 1 yours",
+        "3/6",
+        "+1",
+        "-1",
+        "1/2",
+        "now_in",
+        "gone: it cannot be reached",
+        "exam passed",
+    ):
+        assert said in text
