@@ -106,10 +106,27 @@ async def test_a_run_of_another_workflow_proves_the_proposal_that_does_the_same(
     assert kept.tests[0].inputs == {"a": 3, "b": 2}
 
 
-async def learned(desk, document, a, b):
+async def test_a_run_whose_inputs_are_named_otherwise_proves_it_too(open_desk, computing, node, document):
+    call = {"a": "$inputs.q", "b": "$inputs.p"}
+    numbers = {"p": {"type": "number"}, "q": {"type": "number"}}
+    outputs = {"result": "$nodes.other.output#/result"}
+    otherwise = document(node("other", "calculator/plus", call), outputs=outputs, inputs=numbers)
+    async with open_desk(two_ways(), effects={"calculator": {"*": Effect.PURE}}) as desk:
+        first = await learned(desk, computing(), 3, 2)
+        second = await learned(desk, otherwise, 8, 5, names=("p", "q"))
+        third = await learned(desk, otherwise, 9, 1, names=("p", "q"))
+        (kept,) = desk.store.heads()
+    assert (first.skill.state, second.skill.state) == ("proposed", "active")
+    assert f"{kept.name} does the same and is proved by it" in second.reason
+    assert third.reason == f"{kept.name} does the same already and is active"
+    assert set(kept.tests[0].inputs) == {"a", "b"}
+
+
+async def learned(desk, document, a, b, names=("a", "b")):
     """Return what the bank learns by itself from one verified run."""
     checks = Checks((f"output.result == `{a + b}`",))
-    request = RepairRequest(task=f"compute {a} and {b}", inputs={"a": a, "b": b}, checks=checks)
+    inputs = dict(zip(names, (a, b), strict=True))
+    request = RepairRequest(task=f"compute {a} and {b}", inputs=inputs, checks=checks)
     repaired = await repair_document(document, request, desk.context)
     return await learn(repaired.run, desk.context, name=None)
 
