@@ -37,13 +37,15 @@ def propose_by_clauses(view: View) -> Iterator[Proposal]:
     if plan is None or _shape(plan) == _shape(view.workflow):
         return
     if edits := edits_towards(view.workflow, plan, partial(may_leave_out, view)):
-        yield Proposal(edits, _cost(view, plan), anew=True)
+        yield Proposal(edits, _cost(view, plan), anew=view.world.planned)
 
 
 def _cost(view: View, plan: Workflow) -> float:
-    if _calls(plan) == _calls(view.workflow):
+    if view.world.planned and _calls(plan) == _calls(view.workflow):
         return _COST_OF_READING
     faults = [fault for fault in view.visible_faults if not isinstance(fault, CheckFailed)]
+    if not view.world.planned:  # a person's own way is mended before it is given up
+        return _COST_BESIDE_FAULTS if faults else _COST
     return max(_COST, _COST_BESIDE_FAULTS - _PER_FAULT * (len(faults) - 1)) if faults else _COST
 
 

@@ -40,7 +40,8 @@ def edits_towards(
         if not references_in(value):
             return None
         changed = map_references(value, lambda found: _under(found, names))
-        edits.append(EditParameter(node=None, pointer=json_pointer(name), value=changed))
+        pointer = json_pointer(name)
+        edits.append(EditParameter(node=None, pointer=pointer, value=changed, because="another plan"))
     try:
         return (*edits, *_clearing(edited(before, edits), before, may_remove))
     except EditRefused:
