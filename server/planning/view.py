@@ -43,7 +43,7 @@ class World:
     """What the operator says of labels and granted flows."""
     planned: bool = False
     """Whether what is repaired was planned for this task, so that a change nobody asked for may be left
-    out; False: somebody wrote it, and means what it does."""
+    out and another plan is soon tried; False: somebody wrote it, and means what it does."""
 
     @cached_property
     def literals(self) -> list[TaskLiteral]:

@@ -360,6 +360,7 @@ async def test_a_plan_that_is_wrong_throughout_is_planned_anew_at_once_and_read_
         "approx(output.mean, `0.6096`, `0.0001`)",
         task="Convert each from ft to m and take the mean with statistics.",
         inputs={"ways": [1, 2, 3]},
+        planned=True,
     ) as made:
         result = await made.repair(base)
     best = result.best
