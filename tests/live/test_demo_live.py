@@ -37,6 +37,7 @@ def test_every_story_ends_in_a_tool_that_answers_a_client_right(tmp_path: Path):
         assert story["faults"]
         assert story["edits"]
         assert all(edit["because"] for edit in story["edits"])
+        assert all(edit["because"] != "another plan" for edit in story["edits"])
         assert story["status"] == "verified"
         assert all(check["passed"] for check in story["verdict"]["checks"])
         assert story["called"]["right"]

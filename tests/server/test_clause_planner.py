@@ -374,6 +374,30 @@ async def test_a_plan_that_is_wrong_throughout_is_planned_anew_at_once_and_read_
     assert len(result.records) < 20
 
 
+@pytest.mark.parametrize(("planned", "kept"), [(False, {"sum", "fourfold"}), (True, set[str]())])
+async def test_a_persons_own_steps_are_mended_one_by_one_and_a_planners_given_up(
+    planned: bool, kept: set[str]
+) -> None:
+    base = workflow(
+        node("sum", "sums/addition", {"a": "$inputs.left", "bb": "$inputs.right"}),
+        node("fourfold", "sums/multiply", {"first": "$nodes.sum.output#/results", "b": 4}),
+        outputs={"answer": "$nodes.fourfold.output#/results"},
+        inputs=("left", "right"),
+    )
+    async with scene(
+        {"sums": ScriptedServer(CALCULATOR)},
+        "output.answer == `12`",
+        task="Add the left and the right and multiply by 4.",
+        inputs={"left": 1, "right": 2},
+        planned=planned,
+    ) as made:
+        result = await made.repair(base)
+    best = result.best
+    assert best.evaluation.status == "verified"
+    assert {n.id for n in best.candidate.workflow.nodes} & {"sum", "fourfold"} == kept
+    assert all(edit.because for edit in best.candidate.edits)
+
+
 async def test_a_search_puts_all_missing_steps_in_at_once() -> None:
     base = workflow(
         node("n1", "sums/multiply", {"a": "$inputs.price", "b": "$inputs.discount"}),
