@@ -22,7 +22,6 @@ from catalog.drift import Drift
 from catalog.forwarding import Attendant
 from catalog.result import CallOutcome
 from catalog.tools import Tool, ToolId
-from server.audit_report import AuditReport
 from server.backends.sampling import Sampler
 from server.bank.context import Context
 from server.bank.drift import follow_drift
@@ -58,6 +57,7 @@ from server.reports import (
     TestReport,
     ToolsReport,
 )
+from server.reports.audit import AuditReport
 from server.requests import RepairRequest, SaveCodeRequest, SaveRequest, SolveRequest
 from server.verification import Checks
 from skills_store.errors import StoreError
@@ -69,10 +69,10 @@ if TYPE_CHECKING:
     from server.bank.episode.repairing import Repaired
     from server.bank.exchange.training import TrainingRequest
     from server.bank.upstreams.exploration import Exploration
-    from server.experience_report import DroppedReport, ExperienceReport, UnitReport
     from server.exploration.profile import Profile
     from server.exploration.report import ExplorationPlan, ExplorationReport, Taught
     from server.exploration.tasks import ExploredTask
+    from server.reports.experience import DroppedReport, ExperienceReport, UnitReport
     from server.training.export import Exported
 
 __all__ = ["Bank"]

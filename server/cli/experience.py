@@ -10,7 +10,7 @@ from rich.console import Console
 from server.cli.options import session_command
 from server.cli.render import plain, table
 from server.cli.session import Session
-from server.experience_report import DroppedReport, ExperienceReport, UnitReport
+from server.reports.experience import DroppedReport, ExperienceReport, UnitReport
 
 __all__ = ["experience"]
 

@@ -17,7 +17,6 @@ from pydantic import JsonValue
 
 from catalog.config import ServerSpec
 from catalog.tools import ToolId
-from server.audit_report import AuditReport
 from server.cli.loading import loading
 from server.models.known import KNOWN_MODELS, KnownModel
 from server.onboarding import Probed, probe_servers, remember_tools, try_reset_of
@@ -42,6 +41,7 @@ from server.reports import (
     SkillsReport,
     TestReport,
 )
+from server.reports.audit import AuditReport
 from server.settings import Settings
 from server.surface_options import SurfaceOptions
 from skills_store.skill import Skill
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from server.bank.upstreams.exploration import Exploration
     from server.bench.request import BenchRequest
     from server.execution.consent import Consent
-    from server.experience_report import DroppedReport, ExperienceReport, UnitReport
     from server.exploration.profile import Profile
     from server.exploration.report import ExplorationPlan, ExplorationReport, Taught
     from server.exploration.tasks import ExploredTask
+    from server.reports.experience import DroppedReport, ExperienceReport, UnitReport
     from server.requests import RepairRequest, SaveCodeRequest, SaveRequest, SolveRequest
     from server.reset_trial import ResetTrial, TrialVerdict
     from server.training.export import Exported

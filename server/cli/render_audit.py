@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from server.audit_report import AuditReport, RateReport, SavedPerUse, SkillStanding
 from server.cli.render import heading, plain, table
+from server.reports.audit import AuditReport, RateReport, SavedPerUse, SkillStanding
 
 __all__ = ["render_audit"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from server.audit_report import MergeSuggestion
 from server.planning.router import example_of
 from server.planning.task_reading import pattern_of
+from server.reports.audit import MergeSuggestion
 from skills_store.skill import Skill
 
 __all__ = ["merge_suggestions"]

@@ -19,12 +19,12 @@ from server.evolving.options import EvolveOptions
 from server.evolving.picking import Standing, pick
 from server.evolving.practice import Instance, PracticeTask, practice_of
 from server.evolving.report import EvolveReport, RoundReport, TaskStanding
-from server.experience_report import ExperienceReport
 from server.exploration.errors import NothingToExplore
 from server.exploration.options import ExplorationOptions
 from server.exploration.report import ExplorationReport, Taught
 from server.exploration.tasks import ExploredTask
 from server.reports import RepairReport, SkillsReport
+from server.reports.experience import ExperienceReport
 from server.requests import Budget, SolveRequest
 from server.verification import Checks
 

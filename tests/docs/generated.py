@@ -17,7 +17,6 @@ from mcp.types import Tool
 from pydantic import BaseModel
 
 from catalog.effects import Activity, Effect, Reset, Verdict, decide
-from server.audit_report import AuditReport
 from server.bench.catalog_report import CatalogBenchReport
 from server.bench.compile_report import CompileBenchReport
 from server.bench.evolution_report import EvolutionReport
@@ -41,7 +40,6 @@ from server.cli.model_answers import FetchedModel, ListedModels, ServingModel
 from server.demo.report import DemoReport
 from server.evolving.report import EvolveReport
 from server.execution.options import MAX_FOR_EACH, MAX_SKILL_DEPTH
-from server.experience_report import DroppedReport, ExperienceReport, UnitReport
 from server.exploration.findings import RULES
 from server.exploration.report import ExplorationReport
 from server.models.known import KNOWN_MODELS
@@ -68,6 +66,8 @@ from server.reports import (
     TestReport,
     exit_code,
 )
+from server.reports.audit import AuditReport
+from server.reports.experience import DroppedReport, ExperienceReport, UnitReport
 from server.requests import Budget
 from server.surface.builtin_tools import BUILTIN_TOOLS
 from server.training.export import TrainingReport

@@ -9,17 +9,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from server.audit_report import (
-    AuditReport,
-    BudgetReport,
-    ContrastReport,
-    GrowthReport,
-    RateReport,
-    RetentionReport,
-    SavedPerUse,
-    SkillStanding,
-    StepTaken,
-)
 from server.bank.context import Context
 from server.bank.curation.auditing import audit_skill
 from server.bank.curation.curating import Taken, curate_skill, recover_stale, take, watch
@@ -30,6 +19,17 @@ from server.bank.using import require_skill
 from server.curation.merging import merge_suggestions
 from server.curation.stepping import Step, next_step, suspicion
 from server.curation.withholding import why_not_compared
+from server.reports.audit import (
+    AuditReport,
+    BudgetReport,
+    ContrastReport,
+    GrowthReport,
+    RateReport,
+    RetentionReport,
+    SavedPerUse,
+    SkillStanding,
+    StepTaken,
+)
 from skills_store.contrast import Contrast
 from skills_store.skill import Skill
 from skills_store.utility import UseCounts, success_interval

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from server.bank.context import Context
 from server.bank.errors import UnknownExperience
-from server.experience_report import DroppedReport, ExperienceReport, UnitReport
+from server.reports.experience import DroppedReport, ExperienceReport, UnitReport
 from skills_store.experience.unit import ExperienceUnit
 
 __all__ = ["drop_experience", "list_experience", "show_experience"]

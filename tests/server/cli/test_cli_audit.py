@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from server.audit_report import (
+from server.bank.errors import NotDecided
+from server.reports import SkillReport
+from server.reports.audit import (
     AuditReport,
     BudgetReport,
     ContrastReport,
@@ -16,8 +18,6 @@ from server.audit_report import (
     SkillStanding,
     StepTaken,
 )
-from server.bank.errors import NotDecided
-from server.reports import SkillReport
 
 RATE = RateReport(right=2, of=14, low=0.04, high=0.4)
 STANDING = SkillStanding(

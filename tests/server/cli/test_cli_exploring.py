@@ -12,12 +12,12 @@ from rich.console import Console
 from server.cli.render_evolving import render_evolution
 from server.evolving.report import EvolveReport, RoundReport, TaskStanding
 from server.execution.consent import NoConsent
-from server.experience_report import ExperienceReport
 from server.exploration.coverage import Coverage
 from server.exploration.errors import NothingToExplore
 from server.exploration.findings import Finding, HealthReport, ShownCall
 from server.exploration.report import ExplorationPlan, ExplorationReport, ExploredSkill, PlannedTool
 from server.reports import SkillsReport
+from server.reports.experience import ExperienceReport
 
 PLAN = ExplorationPlan(
     server="clock",

@@ -1,0 +1,112 @@
+"""What each use case answers, as data: the stable keys of `--json` and of structured content.
+
+Rendering for a terminal belongs to `server.cli`, for MCP to `server.surface`.
+"""
+
+from __future__ import annotations
+
+from server.reports.effects import (
+    ApprovalReport,
+    ApprovalsReport,
+    EffectsReport,
+    LabelsReport,
+    ToolEffect,
+    ToolLabels,
+)
+from server.reports.failures import ErrorDetail, ErrorReport
+from server.reports.recordings import RecordedCallReport, RecordingReport, RecordingsReport
+from server.reports.repairs import (
+    AnswerReport,
+    CandidateRecord,
+    DriveReport,
+    JudgeReport,
+    MessageRecord,
+    RepairReport,
+    Route,
+    SnapshotRecord,
+    SpanRecord,
+)
+from server.reports.runs import CheckReport, NotRepeated, RunReport, exit_code
+from server.reports.servers import (
+    CallTrouble,
+    DoctorReport,
+    LocalModelReport,
+    ModelReport,
+    ServerReport,
+    ServerTool,
+    ToolHit,
+    ToolsReport,
+)
+from server.reports.skills import (
+    DeletedReport,
+    ExportReport,
+    ForgottenReport,
+    ImportReport,
+    MoveReport,
+    NeededTool,
+    PlanningSaved,
+    ReviewItem,
+    ReviewReport,
+    RunCost,
+    SavedReport,
+    ShownSkill,
+    SkillReport,
+    SkillsReport,
+    Standing,
+    TestOutcome,
+    TestReport,
+    UseReport,
+)
+
+__all__ = [
+    "AnswerReport",
+    "ApprovalReport",
+    "ApprovalsReport",
+    "CallTrouble",
+    "CandidateRecord",
+    "CheckReport",
+    "DeletedReport",
+    "DoctorReport",
+    "DriveReport",
+    "EffectsReport",
+    "ErrorDetail",
+    "ErrorReport",
+    "ExportReport",
+    "ForgottenReport",
+    "ImportReport",
+    "JudgeReport",
+    "LabelsReport",
+    "LocalModelReport",
+    "MessageRecord",
+    "ModelReport",
+    "MoveReport",
+    "NeededTool",
+    "NotRepeated",
+    "PlanningSaved",
+    "RecordedCallReport",
+    "RecordingReport",
+    "RecordingsReport",
+    "RepairReport",
+    "ReviewItem",
+    "ReviewReport",
+    "Route",
+    "RunCost",
+    "RunReport",
+    "SavedReport",
+    "ServerReport",
+    "ServerTool",
+    "ShownSkill",
+    "SkillReport",
+    "SkillsReport",
+    "SnapshotRecord",
+    "SpanRecord",
+    "Standing",
+    "TestOutcome",
+    "TestReport",
+    "ToolEffect",
+    "ToolHit",
+    "ToolLabels",
+    "ToolsReport",
+    "UseReport",
+    "exit_code",
+]
