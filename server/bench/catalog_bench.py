@@ -34,9 +34,9 @@ __all__ = ["CatalogOptions", "measure", "quick_catalog_options", "run_catalog_be
 class CatalogOptions:
     """How much is measured."""
 
-    relay_calls: int = 1_000
+    relay_calls: int = 3_000
     starts: int = 5
-    isolation_turns: int = 10
+    isolation_turns: int = 40
     memory_cycles: int = 20_000
     connect_cycles: int = 300
     search: SearchOptions = field(default_factory=SearchOptions)
