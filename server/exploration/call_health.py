@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
 from catalog.result import CallSuccess, FailureKind
@@ -27,15 +27,20 @@ _TRACE: Final = re.compile(
 _PYTHON: Final = re.compile(r"^\s*(?:\[\s*[\[({]|\{\s*'|\[\s*'|\()")
 
 
-def call_findings(observations: Sequence[Observation]) -> list[Finding]:
-    """Return what the calls show, one finding for each call that shows something."""
+def call_findings(observations: Sequence[Observation], changing: Set[str]) -> list[Finding]:
+    """Return what the calls show, one finding for each call that shows something.
+
+    Args:
+        observations: in order.
+        changing: names of the tools that may change what later calls answer.
+    """
     found = [finding for observation in observations for finding in _of_call(observation)]
     by_tool: dict[str, list[Observation]] = defaultdict(list)
     for observation in observations:
         by_tool[observation.probe.tool.id.tool].append(observation)
     for calls in by_tool.values():
         found.extend(_of_tool(calls))
-    return found
+    return [*found, *(_differing(pair[1]) for pair in _equal_pairs(observations, changing))]
 
 
 def _of_call(call: Observation) -> Iterator[Finding]:
@@ -138,24 +143,31 @@ def _of_tool(calls: list[Observation]) -> Iterator[Finding]:
         failed = valid[-1].failure
         said = failed.message[:200] if failed is not None else ""
         yield _finding("always-fails", valid[-1], f"{len(valid)} valid calls failed, the last: {said}")
-    for one, two in _equal_pairs(valid):
-        hints = one.probe.tool.annotations
-        if hints.idempotent and hints.read_only:
-            yield _finding("contradicts-annotation", two, "an equal call gives another answer than before")
-        else:
-            yield _finding("volatile", two, "an equal call gives another answer than before")
 
 
-def volatile_tools(observations: Sequence[Observation]) -> frozenset[str]:
-    """Return the tools of which two equal valid calls gave different answers."""
-    valid = [call for call in observations if not call.probe.breaks_schema]
-    return frozenset(one.probe.tool.id.tool for one, _ in _equal_pairs(valid))
+def _differing(call: Observation) -> Finding:
+    hints = call.probe.tool.annotations
+    rule = "contradicts-annotation" if hints.idempotent and hints.read_only else "volatile"
+    return _finding(rule, call, "an equal call gives another answer than before, with no change in between")
 
 
-def _equal_pairs(calls: list[Observation]) -> Iterator[tuple[Observation, Observation]]:
-    first: dict[str, Observation] = {}
-    for call in calls:
-        known = first.setdefault(call.probe.key, call)
+def volatile_tools(observations: Sequence[Observation], changing: Set[str]) -> frozenset[str]:
+    """Return the tools of which two equal valid calls gave different answers with no change in between."""
+    return frozenset(one.probe.tool.id.tool for one, _ in _equal_pairs(observations, changing))
+
+
+def _equal_pairs(
+    observations: Sequence[Observation], changing: Set[str]
+) -> Iterator[tuple[Observation, Observation]]:
+    """Yield equal valid calls with different answers, of one process and without a change between them."""
+    first: dict[tuple[str, int], Observation] = {}
+    changes = process = 0
+    for call in observations:
+        if changing and (call.session != process or call.probe.tool.id.tool in changing):
+            changes, process = changes + 1, call.session
+        if call.probe.breaks_schema:
+            continue
+        known = first.setdefault((call.probe.key, changes), call)
         if known is not call and known.succeeded and call.succeeded and known.output != call.output:
             yield known, call
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from server.exploration.observation import Observation
@@ -31,12 +31,12 @@ class Chain:
         return sum(len(step.probe.origins) for step in self.steps)
 
 
-def chain_of(last: Observation, observations: Mapping[int, Observation], extra: Sequence[int] = ()) -> Chain:
+def chain_of(last: Observation, observations: Sequence[Observation], extra: Sequence[int] = ()) -> Chain:
     """Return the chain that ends in an observation: what it read from, and what else it is said to need.
 
     Args:
         last: the end.
-        observations: by number.
+        observations: all, in order.
         extra: numbers of calls that are needed for their effect.
     """
     needed: set[int] = set()

@@ -22,7 +22,7 @@ from server.exploration.lexicon import is_control
 from server.exploration.observation import Observation, Origin, Probe
 from server.exploration.scope import ExplorationScope
 from server.exploration.session import ExplorationSession
-from server.exploration.values import KnownValues, argument_schemas
+from server.exploration.values import argument_schemas
 from server.planning.leaves import leaves_of_value
 from server.planning.likeness import GENERIC_KEYS
 
@@ -61,7 +61,6 @@ class DepthSearch:
     """
 
     session: ExplorationSession
-    known: KnownValues
     joined: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     attempted: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     tried: set[str] = field(default_factory=set[str])
@@ -74,6 +73,7 @@ class DepthSearch:
             BudgetSpent: the budget of the session ended first.
         """
         self.tried.update(observation.probe.key for observation in self.session.observations)
+        self.joined.update(self.pairs_seen())
         for _ in range(calls):
             probe = self._next()
             if probe is None:
@@ -82,15 +82,23 @@ class DepthSearch:
             observation = await self.session.call(probe)
             self._take_in(observation)
 
+    def pairs_seen(self) -> set[tuple[str, str]]:
+        """Return the pairs of tools that any successful call has joined so far."""
+        return {pair for o in self.session.observations if o.succeeded for pair in self._pairs(o)}
+
     def _take_in(self, observation: Observation) -> None:
-        by_number = self.session.observations
-        for origin in observation.probe.origins.values():
-            pair = tool_pair(by_number[origin.observation], observation)
+        for pair in self._pairs(observation):
             self.attempted[pair] = self.attempted.get(pair, 0) + 1
             if observation.succeeded:
                 self.joined.add(pair)
         if observation.succeeded:
-            self.known.learn_success(observation.probe.arguments, observation.output)
+            probe = observation.probe
+            self.session.known.learn_success(probe.arguments, observation.output, probe.origins)
+
+    def _pairs(self, observation: Observation) -> list[tuple[str, str]]:
+        """Return the pairs of tools that a call joins."""
+        by_number, origins = self.session.observations, observation.probe.origins.values()
+        return [tool_pair(by_number[origin.observation], observation) for origin in origins]
 
     def _next(self) -> Probe | None:
         """Return the most promising call that was not made yet, None when there is none."""
@@ -119,7 +127,6 @@ class DepthSearch:
 
     def _sources(self) -> Iterator[Observation]:
         """Yield the answers to go on from: valid, in chains that may grow, of the process that runs."""
-        by_number = dict(enumerate(self.session.observations))
         is_stateful = self.session.scope.reset is not Reset.NONE
         for observation in self.session.observations:
             if not observation.succeeded or observation.probe.breaks_schema:
@@ -128,7 +135,10 @@ class DepthSearch:
                 continue
             if is_stateful and observation.session != self.session.number:
                 continue
-            if len(chain_of(observation, by_number).steps) < self.session.options.chain_length:
+            if (
+                len(chain_of(observation, self.session.observations).steps)
+                < self.session.options.chain_length
+            ):
                 yield observation
 
     def _staleness(self, link: Link) -> float:
@@ -151,7 +161,7 @@ class DepthSearch:
         for name, value in template.probe.arguments.items():
             if name == link.argument or value not in used or not _is_plain_number(value):
                 continue
-            others = self.known.candidates(link.tool, name)
+            others = self.session.known.candidates(link.tool, name)
             given[name] = next((o for o in others if _is_plain_number(o) and o not in used), value)
             used.append(given[name])
         return given

@@ -64,19 +64,20 @@ class _Lifting:
         raise OverflowError(f"more than a hundred inputs are called {name}")
 
 
-def distil(chain: Chain, *, all_outputs: bool = False) -> Draft | None:
+def distil(chain: Chain, *, all_outputs: bool = False, unlike: JsonValue = None) -> Draft | None:
     """Return the draft of a chain, None where nothing it answered could be checked.
 
     Args:
         chain: successful calls.
         all_outputs: whether the answers of calls that nobody reads are outputs too, not the last one's only.
+        unlike: an answer of the last call that says nothing of the chain: what it has too is no output.
     """
     ids = _node_ids(chain)
     lifting = _Lifting()
     nodes = tuple(_node(step, ids, lifting, previous) for step, previous in _with_previous(chain, ids))
     read = {origin.observation for step in chain.steps for origin in step.probe.origins.values()}
     ends = [step for step in chain.steps if step.number not in read] if all_outputs else [chain.last]
-    outputs = _outputs(ends, ids, lifting.values)
+    outputs = _outputs(ends, ids, lifting.values, unlike)
     if not outputs or not lifting.values or len(lifting.values) > _MOST_INPUTS:
         return None
     workflow = Workflow(
@@ -116,18 +117,28 @@ def _may_vary(value: JsonValue) -> bool:
     if isinstance(value, str):
         return bool(value.strip()) and len(value) <= _LONGEST_TEXT
     if isinstance(value, list):
-        return 0 < len(value) <= 8 and all(isinstance(part, int | float | str) for part in value)
-    return isinstance(value, int | float) and not isinstance(value, bool)
+        is_plain = all(isinstance(part, int | float | str) or _is_record(part) for part in value)
+        return 0 < len(value) <= 8 and is_plain
+    return _is_record(value) or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _is_record(value: JsonValue) -> bool:
+    """Return whether a value is a few named scalars."""
+    if not isinstance(value, dict) or not 0 < len(value) <= 4:
+        return False
+    return not any(isinstance(part, dict | list) for part in value.values())
 
 
 def _outputs(
-    ends: list[Observation], ids: Mapping[int, str], inputs: Mapping[str, JsonValue]
+    ends: list[Observation], ids: Mapping[int, str], inputs: Mapping[str, JsonValue], unlike: JsonValue
 ) -> dict[str, JsonValue]:
     found: dict[str, JsonValue] = {}
+    known = [(leaf.pointer, leaf.value) for leaf in leaves_of_value(unlike)]
     for end in ends:
         echoed = [*inputs.values(), *end.probe.arguments.values()]
         leaves = [leaf for leaf in leaves_of_value(end.output) if _is_checkable(leaf, echoed)]
-        leaves = sorted((leaf for leaf in leaves if _is_telling(leaf)), key=_interest)
+        leaves = [leaf for leaf in leaves if _is_telling(leaf) and (leaf.pointer, leaf.value) not in known]
+        leaves.sort(key=_interest)
         if not leaves:
             return {}
         for leaf in leaves[: _MOST_OUTPUTS if len(ends) == 1 else 1]:

@@ -6,7 +6,7 @@ every part is bounded by one budget of calls, of which a share is kept for check
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,23 +14,21 @@ from catalog.tools import Tool
 from server.backends.errors import BackendError
 from server.curation.replaying import Replayer
 from server.execution.run import Run
-from server.exploration.breadth import explore_breadth, first_successes, probe_details
-from server.exploration.call_health import call_findings, volatile_tools
-from server.exploration.chains import Chain, chain_of
+from server.exploration.breadth import explore_breadth, probe_details
+from server.exploration.call_health import call_findings
 from server.exploration.coverage import Coverage, measure_coverage
 from server.exploration.depth import DepthSearch
-from server.exploration.distilling import Draft, distil
-from server.exploration.duplicates import TaskShape, is_near_duplicate, shape_of, shape_of_task
+from server.exploration.distilling import Draft
+from server.exploration.drafting import Drafting
 from server.exploration.feasibility import Feasibility
 from server.exploration.findings import HealthReport, by_severity
 from server.exploration.listing_health import listing_findings
-from server.exploration.observation import Observation
 from server.exploration.options import ExplorationOptions
 from server.exploration.proposing import propose_calls
 from server.exploration.session import BudgetSpent, ExplorationSession
+from server.exploration.states import StateSearch
 from server.exploration.tasks import ExploredTask
-from server.exploration.values import KnownValues
-from server.exploration.wording import reword, word_task
+from server.exploration.wording import reword
 from server.planning.conversation import MeteredBackend, converse
 
 __all__ = ["Explored", "Explorer", "Solved"]
@@ -81,16 +79,22 @@ class Explorer:
     quarantined: Mapping[str, str] = field(default_factory=dict[str, str])
     model: MeteredBackend | None = None
     say: Said = lambda message, calls: None  # noqa: ARG005
-    known: KnownValues = field(default_factory=KnownValues)
     made: Sequence[ExploredTask] = ()
     """Tasks there are already, which are not made again."""
     _model_problem: str | None = None
+    _states: StateSearch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._states = StateSearch(self.session)
 
     async def explore(self) -> Explored:
         """Explore until there is nothing left to try or the budget ends; never raises for the server."""
-        depth = DepthSearch(self.session, self.known)
+        depth = DepthSearch(self.session)
         stopped = await self._until_spent(lambda: self._look_around(depth))
-        drafts = list(self._drafts())
+        depth.joined.update(depth.pairs_seen())
+        scope, shown = self.session.scope, self._states.shown
+        drafting = Drafting(self.session.observations, shown, scope, self.options.difficulty)
+        drafts = list(drafting.drafts(self.made))
         solved: list[Solved] = []
         dropped: dict[str, int] = {}
         if self.options.tasks:
@@ -119,10 +123,15 @@ class Explorer:
         allowed = int(self.options.budget_calls * (_FOR_EXPLORING if self.options.tasks else 1.0))
         with self.session.limited(allowed):
             self.say("breadth: every tool once", self.session.spent)
-            await explore_breadth(self.session, self.known)
+            await explore_breadth(self.session)
         with self.session.limited(int(allowed * _FOR_BREADTH)):
             self.say("details: enum values, boundaries, wrong arguments", self.session.spent)
-            await probe_details(self.session, self.known)
+            await probe_details(self.session)
+        if self.session.scope.changing:
+            spent = self.session.spent
+            with self.session.limited(spent + (allowed - spent) * 2 // 3):
+                self.say("states: what changes it, and what then answers otherwise", spent)
+                await self._states.run()
         with self.session.limited(allowed):
             await self._proposed()
             self.say("depth: answers into arguments", self.session.spent)
@@ -143,43 +152,11 @@ class Explorer:
         for probe in probes:
             observation = await self.session.call(probe)
             if observation.succeeded:
-                self.known.learn_success(probe.arguments, observation.output)
-
-    def _drafts(self) -> Iterator[Draft]:
-        """Yield drafts, the hardest that are wanted first, near-duplicates left out."""
-        kept: list[TaskShape] = [shape_of_task(task) for task in self.made]
-        seen: set[tuple[str, ...]] = set()
-        for chain, all_outputs in self._chains():
-            draft = distil(chain, all_outputs=all_outputs)
-            if draft is None or (chain.tools in seen and chain.links == 0):
-                continue
-            shape = shape_of(word_task(draft, draft.inputs), draft.workflow)
-            if is_near_duplicate(shape, kept):
-                continue
-            seen.add(chain.tools)
-            kept.append(shape)
-            yield draft
-
-    def _chains(self) -> Iterator[tuple[Chain, bool]]:
-        observations = {o.number: o for o in self.session.observations}
-        good = [o for o in self.session.observations if o.succeeded and not o.probe.breaks_schema]
-        chained = [chain_of(o, observations) for o in good if o.probe.origins]
-        volatile = volatile_tools(self.session.observations)
-        singles = first_successes(self.session.observations)
-        singles.sort(key=lambda single: single.probe.tool.id.tool in volatile)
-        if self.options.difficulty == 3:
-            ordered = sorted(
-                chained, key=lambda chain: (not volatile.isdisjoint(chain.tools), *_plainness(chain))
-            )
-            yield from ((chain, False) for chain in _alternating(ordered, singles, observations))
-        if self.options.difficulty >= 2:
-            for one, two in zip(singles[::2], singles[1::2], strict=False):
-                if one.session == two.session or self.session.scope.is_stateless:
-                    yield chain_of(two, observations, (one.number,)), True
-        yield from ((chain_of(single, observations), False) for single in singles)
+                read = observation.probe.origins
+                self.session.known.learn_success(probe.arguments, observation.output, read)
 
     async def _solve(self, drafts: Sequence[Draft], solved: list[Solved], dropped: dict[str, int]) -> None:
-        checking = Feasibility(self.replayer, self.session, self.known)
+        checking = Feasibility(self.replayer, self.session)
         for draft in drafts:
             if len(solved) >= self.options.tasks:
                 return
@@ -213,7 +190,7 @@ class Explorer:
         ranked = sorted(slowest.items(), key=lambda entry: -entry[1])[:_SLOWEST]
         return HealthReport(
             server=scope.server,
-            findings=by_severity([*listed, *call_findings(observations)]),
+            findings=by_severity([*listed, *call_findings(observations, scope.changing)]),
             tools=len(scope.allowed) + len(scope.withheld),
             called=len({o.probe.tool.id.tool for o in observations}),
             calls=len(observations),
@@ -223,20 +200,3 @@ class Explorer:
 
     def _listed_tools(self) -> list[Tool]:
         return list(self.replayer.snapshot.of_server(self.session.scope.server))
-
-
-def _plainness(chain: Chain) -> tuple[int, int]:
-    """Return what orders chains: short ones first, and those later that call a tool again."""
-    again = len(chain.tools) - len(set(chain.tools))
-    return len(chain.steps) + again, chain.last.number
-
-
-def _alternating(
-    chained: Sequence[Chain], singles: Sequence[Observation], observations: Mapping[int, Observation]
-) -> Iterator[Chain]:
-    """Yield chains and, after every second of them, a single call: chains of two steps come first."""
-    alone = iter(singles)
-    for place, chain in enumerate(chained, 1):
-        yield chain
-        if place % 2 == 0 and (single := next(alone, None)) is not None:
-            yield chain_of(single, observations)

@@ -18,7 +18,6 @@ from server.execution.run import Run
 from server.exploration.distilling import Draft, value_assertions
 from server.exploration.session import ExplorationSession
 from server.exploration.tasks import ExploredTask, HeldOutInstance
-from server.exploration.values import KnownValues
 from server.exploration.wording import word_task
 from skills_store.workflow.check import check_workflow
 from skills_store.workflow.model import Workflow, json_pointer
@@ -46,7 +45,6 @@ class Feasibility:
 
     replayer: Replayer
     session: ExplorationSession
-    known: KnownValues
 
     async def check(self, draft: Draft, name: str) -> Checked:
         """Return the task of a draft, or why there is none.
@@ -145,7 +143,7 @@ class Feasibility:
         options: dict[str, list[JsonValue]] = {}
         for name, value in draft.inputs.items():
             tool, argument = draft.slots[name]
-            known = self.known.candidates(tools[tool], argument)
+            known = self.session.known.candidates(tools[tool], argument)
             options[name] = [v for v in [*known, *_near(value)] if v != value and type(v) is type(value)]
         together = [_different(draft.inputs, options, turn) for turn in range(_TRIES)]
         alone = [{**draft.inputs, name: chosen[name]} for chosen in together for name in draft.inputs]

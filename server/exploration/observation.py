@@ -19,6 +19,7 @@ ProbeKind = Literal[
     "enum",
     "boundary",
     "chained",
+    "after_change",
     "proposed",
     "missing_argument",
     "wrong_type",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from catalog.effect_profile import propose_effect
 from catalog.effects import Activity, EffectTable, Reset, Verdict, decide
 from catalog.tools import Tool
 
@@ -21,6 +22,8 @@ class ExplorationScope:
     reset: Reset
     allowed: tuple[Tool, ...]
     withheld: Mapping[str, str]
+    changing: frozenset[str] = frozenset()
+    """Of the allowed, those whose calls may change what later ones answer."""
 
     @property
     def is_stateless(self) -> bool:
@@ -47,4 +50,10 @@ def exploration_scope(server: str, tools: Iterable[Tool], effects: EffectTable) 
             withheld[tool.id.tool] = decision.reason
         else:
             allowed.append(tool)
-    return ExplorationScope(server, reset, tuple(allowed), withheld)
+    changing = frozenset(tool.id.tool for tool in allowed if _may_change(tool, effects))
+    return ExplorationScope(server, reset, tuple(allowed), withheld, changing)
+
+
+def _may_change(tool: Tool, effects: EffectTable) -> bool:
+    """Return whether a tool may change its server: neither its class nor its words say that it looks."""
+    return not effects.effect(tool.id).is_free and not propose_effect(tool).effect.is_free

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 import anyio
+from pydantic import JsonValue
 
 from catalog.connections import Connections
 from catalog.effects import Reset
@@ -20,7 +21,9 @@ from catalog.result import CallFailure, CallOutcome, FailureKind, RanUpstream
 from server.execution.servers import ServerProcess
 from server.exploration.observation import Observation, Probe
 from server.exploration.options import ExplorationOptions
+from server.exploration.provenance import Provenance
 from server.exploration.scope import ExplorationScope
+from server.exploration.values import KnownValues
 
 __all__ = ["BudgetSpent", "ExplorationSession", "open_session"]
 
@@ -60,6 +63,13 @@ class ExplorationSession:
     _process: ServerProcess | None = None
     _next_call: float = 0.0
     _limit: float = math.inf
+    known: KnownValues = field(init=False)
+    """What is known of good values so far."""
+    _provenance: Provenance = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.known = KnownValues(self.options.seed)
+        self._provenance = Provenance(self.known)
 
     @property
     def left(self) -> int:
@@ -77,13 +87,19 @@ class ExplorationSession:
             raise PermissionError(f"{probe.tool.id} may not be explored")
         self.take(1)
         outcome = await self._answer(probe)
-        observation = Observation(len(self.observations), self.number, probe, outcome)
+        traced = self._provenance.traced(probe)
+        observation = Observation(len(self.observations), self.number, traced, outcome)
         self.observations.append(observation)
+        self._provenance.learn(observation)
         if observation.failure is not None and observation.failure.kind in _GONE:
             self.lost += 1
             await self.renew()
         self.listener(observation)
         return observation
+
+    def held(self, argument: str) -> JsonValue:
+        """Return what the running process gave out last for an argument of this name, None if nothing."""
+        return None if self._process is None else self._provenance.held(argument)
 
     def take(self, calls: int) -> None:
         """Count calls against the budget.
@@ -128,6 +144,8 @@ class ExplorationSession:
     async def _start(self) -> ServerProcess:
         reset = Reset.PROCESS if self.scope.reset is Reset.NONE else self.scope.reset
         self.number += 1
+        if not self.scope.is_stateless:
+            self._provenance.forget()
         opened = self.connections.isolated(self.scope.server, reset)
         self._process = await self._stack.enter_async_context(opened)
         return self._process

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -11,12 +11,12 @@ from pydantic import JsonValue
 
 from catalog.canonical import canonical_json
 from catalog.schema import coerce, inline_refs, is_valid, samples, types
-from catalog.similarity import name_similarity
+from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema, Tool
 from server.evolution.run_faults import offered_values
 from server.exploration.lexicon import typical_values
 
-__all__ = ["KnownValues", "argument_schemas", "required_arguments", "said_examples"]
+__all__ = ["KnownValues", "argument_schemas", "is_handle", "required_arguments", "said_examples"]
 
 _NEAR: Final = 0.8
 _EXAMPLES: Final = re.compile(
@@ -35,6 +35,14 @@ _PLAIN: Final = re.compile(
 )
 
 _PLAIN_NUMBERS: Final = (12, 5, 8, 3, 20, 7, 15, 9)
+
+
+_HANDLES: Final = frozenset({"id", "handle", "token", "cursor", "ref", "uid", "uuid"})
+
+
+def is_handle(name: str) -> bool:
+    """Return whether a name is that of a value which only the server can give out."""
+    return not _HANDLES.isdisjoint(words(name))
 
 
 def argument_schemas(tool: Tool) -> dict[str, JsonSchema]:
@@ -82,7 +90,8 @@ class KnownValues:
         """Return different values for an argument that its schema allows, the likeliest first."""
         schema = argument_schemas(tool).get(argument, {})
         found: dict[bytes, JsonValue] = {}
-        for value in self._all(tool, argument, schema):
+        handles = [*self._of_like_names(self.seen, argument)] if is_handle(argument) else []
+        for value in handles or self._all(tool, argument, schema):
             read = coerce(schema, value)[0] if schema else value
             if not schema or is_valid(schema, read):
                 found.setdefault(canonical_json(read), read)
@@ -90,12 +99,30 @@ class KnownValues:
                 break
         return list(found.values())
 
-    def learn_success(self, arguments: dict[str, JsonValue], output: JsonValue) -> None:
-        """Keep the arguments of a call that succeeded and the named scalars of its answer."""
+    def would_try(self, tool: Tool, argument: str, value: JsonValue) -> bool:
+        """Return whether a value is one that schema, prose or general knowledge give for an argument."""
+        return value in self._told(tool, argument, argument_schemas(tool).get(argument, {}))
+
+    def learn_success(
+        self, arguments: Mapping[str, JsonValue], output: JsonValue, read: Collection[str] = ()
+    ) -> None:
+        """Keep the arguments of a call that succeeded and the named scalars of its answer.
+
+        Args:
+            arguments: of the call.
+            output: of its answer.
+            read: arguments that an earlier answer gave; they are no values that anybody would type.
+        """
         for name, value in arguments.items():
-            _add(self.worked.setdefault(name, []), value)
+            if name not in read:
+                _add(self.worked.setdefault(name, []), value)
         for key, value in _named_scalars(output, "", 0):
             _add(self.seen.setdefault(key, []), value)
+
+    def forget(self, value: JsonValue) -> None:
+        """Forget a value that an answer gave and that works no longer."""
+        for values in self.seen.values():
+            values[:] = [other for other in values if other != value]
 
     def learn_refusal(self, tool: str, arguments: dict[str, JsonValue], message: str) -> bool:
         """Keep the values that a refusal offers instead; return whether it offered any.
@@ -114,11 +141,17 @@ class KnownValues:
 
     def _all(self, tool: Tool, argument: str, schema: JsonSchema) -> Iterator[JsonValue]:
         yield from self.offered.get((tool.id.tool, argument), ())
-        enum = schema.get("enum")
-        yield from enum if isinstance(enum, list) else ()
+        yield from _listed(schema, "enum")
         yield from self._of_like_names(self.worked, argument)
-        told = schema.get("examples")
-        yield from told if isinstance(told, list) else ()
+        yield from self._told(tool, argument, schema)
+        if "string" in types(schema):
+            yield from self._of_like_names(self.seen, argument)
+        yield from samples(schema, self.seed, 6) if schema else ("sample", 1)
+
+    def _told(self, tool: Tool, argument: str, schema: JsonSchema) -> Iterator[JsonValue]:
+        """Yield what schema, prose and general knowledge give for an argument."""
+        yield from _listed(schema, "enum")
+        yield from _listed(schema, "examples")
         if "default" in schema and schema["default"] not in (None, ""):
             yield schema["default"]
         yield from said_examples(str(schema.get("description", "")))
@@ -127,15 +160,17 @@ class KnownValues:
         yield from typical_values(argument)
         yield from _numbers(schema, self.seed)
         yield from _of_array(schema)
-        if "string" in types(schema):
-            yield from self._of_like_names(self.seen, argument)
-        yield from samples(schema, self.seed, 6) if schema else ("sample", 1)
 
     def _of_like_names(self, table: dict[str, list[JsonValue]], argument: str) -> Iterator[JsonValue]:
         yield from table.get(argument, ())
         for name, values in table.items():
             if name != argument and name_similarity(name, argument) >= _NEAR:
                 yield from values[:3]
+
+
+def _listed(schema: JsonSchema, keyword: str) -> list[JsonValue]:
+    values = schema.get(keyword)
+    return values if isinstance(values, list) else []
 
 
 def _numbers(schema: JsonSchema, seed: int) -> Iterator[JsonValue]:

@@ -18,7 +18,6 @@ from server.exploration.report import ExplorationPlan, ExplorationReport, Explor
 from server.exploration.scope import ExplorationScope, exploration_scope
 from server.exploration.session import open_session
 from server.exploration.tasks import ExploredTask
-from server.exploration.values import KnownValues
 from server.planning.conversation import MeteredBackend
 from server.progress import Progress
 
@@ -107,7 +106,6 @@ async def explore_server(exploration: Exploration, context: Context) -> Explorat
             quarantined=connection.quarantined,
             model=model,
             say=lambda message, calls: context.progress(Progress("explore", message, calls=calls)),
-            known=KnownValues(options.seed),
             made=exploration.made,
         )
         explored = await explorer.explore()

@@ -1,0 +1,189 @@
+"""States of a server: what changes it is called in a fresh process, and what looks at it is asked after.
+
+Paper: AgentEvolver (self-questioning, interesting states are kept; facts §4.2). Differs: a state is
+interesting where a tool that only looks answers otherwise than in a fresh process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic import JsonValue
+
+from catalog.similarity import words
+from catalog.tools import Tool
+from server.exploration.breadth import first_successes
+from server.exploration.call_health import volatile_tools
+from server.exploration.observation import Observation, Probe
+from server.exploration.session import ExplorationSession
+from server.exploration.values import is_handle, required_arguments
+
+__all__ = ["Shown", "StateSearch"]
+
+_MAKES: Final = frozenset(
+    {"add", "append", "create", "insert", "make", "new", "put", "register", "save", "set", "store", "write"}
+)
+_ENDS: Final = frozenset(
+    {"clear", "close", "delete", "drop", "remove", "reset", "rollback", "shutdown", "stop"}
+)
+_LOOKED: Final = 8
+"""Tools that may look at what one change did."""
+_LOOKS: Final = 4
+"""Of them, those that look at one state."""
+_SECOND: Final = 3
+"""Changes that are tried after a first one."""
+_SOURCES_DEEP: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What one look shows of a state."""
+
+    changes: tuple[int, ...]
+    """Numbers of the changes that were made before it in its process."""
+    fresh: JsonValue
+    """What it answers in a fresh process, None where it fails there."""
+
+
+@dataclass
+class StateSearch:
+    """Changes the server in fresh processes and looks at what came of it.
+
+    Attributes:
+        shown: by number of a look, what it shows.
+    """
+
+    session: ExplorationSession
+    shown: dict[int, Shown] = field(default_factory=dict[int, Shown])
+    _fresh: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """What each look answers in a fresh process, None where it fails."""
+    _templates: dict[str, Observation] = field(default_factory=dict[str, Observation])
+
+    async def run(self) -> None:
+        """Go from one change to the next while the budget lasts.
+
+        Raises:
+            BudgetSpent: the budget of the session ended.
+        """
+        self._templates = _templates(self.session.observations)
+        for change in self._changes():
+            looks = self._looks_at(change)
+            if looks:
+                await self._see_fresh(change, looks)
+                await self._walk(change, looks)
+
+    def _changes(self) -> list[Tool]:
+        """Return the tools a walk may begin with, those that make something and share arguments first."""
+        scope = self.session.scope
+        worked = {o.probe.tool.id.tool for o in first_successes(self.session.observations)}
+        found = [t for t in scope.allowed if t.id.tool in scope.changing & worked and not _is(t, _ENDS)]
+        return sorted(found, key=lambda t: (not _is(t, _MAKES), -len(self._sharing(t, looking=True))))
+
+    def _looks_at(self, change: Tool) -> list[Tool]:
+        """Return the tools that may show what a change did: they share an argument with it, or need none."""
+        volatile = volatile_tools(self.session.observations, self.session.scope.changing)
+        sharing = self._sharing(change, looking=True)
+        bare = [tool for tool in self._others(change, looking=True) if not _plain_arguments(tool)]
+        found = [tool for tool in (*sharing, *bare) if tool.id.tool not in volatile]
+        return list({tool.id.tool: tool for tool in found}.values())[:_LOOKED]
+
+    def _sharing(self, tool: Tool, *, looking: bool) -> list[Tool]:
+        named = set(_plain_arguments(tool))
+        return [t for t in self._others(tool, looking=looking) if named & set(_plain_arguments(t))]
+
+    def _others(self, tool: Tool, *, looking: bool) -> list[Tool]:
+        scope = self.session.scope
+        return [t for t in scope.allowed if t is not tool and looking == (t.id.tool not in scope.changing)]
+
+    async def _see_fresh(self, change: Tool, looks: Iterable[Tool]) -> None:
+        """Ask what looks at a change in a fresh process, each once in an exploration."""
+        values = self._values(change, {})
+        unseen = [tool for tool in looks if self._asked(tool, values) not in self._fresh]
+        if unseen:
+            await self.session.renew()
+        for tool in unseen:
+            seen = await self._made(tool, values)
+            self._fresh[self._asked(tool, values)] = seen.output if seen.succeeded else None
+
+    async def _walk(self, change: Tool, looks: list[Tool]) -> None:
+        """Make a change in a fresh process, look, and go on from there with changes of the same thing."""
+        await self.session.renew()
+        values = self._values(change, {})
+        first = await self._made(change, values)
+        if not first.succeeded:
+            return
+        made = [first.number]
+        shown = await self._look(looks, values, made, {})
+        further = [t for t in self._sharing(change, looking=False) if t.id.tool in self._templates]
+        for tool in sorted(further, key=_as_second)[:_SECOND]:
+            then = await self._made(tool, values)
+            if then.succeeded:
+                made.append(then.number)
+                shown = await self._look(looks, values, made, shown)
+
+    async def _look(
+        self,
+        looks: Iterable[Tool],
+        values: Mapping[str, JsonValue],
+        made: list[int],
+        shown: Mapping[str, JsonValue],
+    ) -> Mapping[str, JsonValue]:
+        """Look at a state through what showed the last one or was not asked; return what each shows."""
+        now = dict(shown)
+        telling = [t for t in looks if shown.get(t.id.tool, "") != self._fresh.get(self._asked(t, values))]
+        for tool in telling[:_LOOKS]:
+            seen = await self._made(tool, values)
+            fresh = self._fresh.get(self._asked(tool, values))
+            if seen.succeeded and seen.output != shown.get(tool.id.tool, fresh):
+                self.shown[seen.number] = Shown(tuple(made), fresh)
+            now[tool.id.tool] = seen.output
+        return now
+
+    def _asked(self, tool: Tool, values: Mapping[str, JsonValue]) -> str:
+        return Probe(tool, self._values(tool, values), "after_change").key
+
+    async def _made(self, tool: Tool, values: Mapping[str, JsonValue], deep: int = 0) -> Observation:
+        """Call a tool with the values of a walk, after the calls that give it the handles it needs."""
+        arguments = self._values(tool, values)
+        template = self._templates.get(tool.id.tool)
+        for name, origin in template.probe.origins.items() if template is not None else ():
+            held = self.session.held(name)
+            if held is None and deep < _SOURCES_DEEP:
+                source = self.session.observations[origin.observation].probe
+                await self._made(source.tool, source.arguments, deep + 1)
+                held = self.session.held(name)
+            if held is not None:
+                arguments[name] = held
+        return await self.session.call(Probe(tool, arguments, "after_change"))
+
+    def _values(self, tool: Tool, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return arguments without handles: those of the walk by name, else ones that worked or may work."""
+        template = self._templates.get(tool.id.tool)
+        given = dict(template.probe.arguments) if template is not None and template.succeeded else {}
+        for name in required_arguments(tool):
+            if name not in given and (options := self.session.known.candidates(tool, name, 1)):
+                given[name] = options[0]
+        read = set(template.probe.origins) if template is not None else set[str]()
+        return {n: values.get(n, v) for n, v in given.items() if n not in read and not is_handle(n)}
+
+
+def _templates(observations: list[Observation]) -> dict[str, Observation]:
+    """Return the first success of each tool, and of those without one the last call its schema allows."""
+    found = {o.probe.tool.id.tool: o for o in observations if not o.probe.breaks_schema}
+    return {**found, **{o.probe.tool.id.tool: o for o in first_successes(observations)}}
+
+
+def _plain_arguments(tool: Tool) -> list[str]:
+    """Return the names of what a tool must be given and what is no handle."""
+    return [name for name in required_arguments(tool) if not is_handle(name)]
+
+
+def _is(tool: Tool, verbs: frozenset[str]) -> bool:
+    return not verbs.isdisjoint(words(tool.id.tool))
+
+
+def _as_second(tool: Tool) -> tuple[bool, bool, bool]:
+    """Return what orders the changes after a first one: what makes something, then what ends nothing."""
+    return words(tool.id.tool)[0] not in _MAKES, not _is(tool, _MAKES), _is(tool, _ENDS)
