@@ -18,6 +18,7 @@ from server.exploration.values import argument_schemas
 
 __all__ = ["call_findings", "volatile_tools"]
 
+_GONE: Final = frozenset({FailureKind.TIMEOUT, FailureKind.SERVER_UNAVAILABLE})
 _SLOW_SECONDS: Final = 5.0
 _LARGE_BYTES: Final = 100_000
 _TRACE: Final = re.compile(
@@ -40,7 +41,8 @@ def call_findings(observations: Sequence[Observation], changing: Set[str]) -> li
         by_tool[observation.probe.tool.id.tool].append(observation)
     for calls in by_tool.values():
         found.extend(_of_tool(calls))
-    return [*found, *(_differing(pair[1]) for pair in _equal_pairs(observations, changing))]
+    found.extend(_differing(two) for _, two in _differing_pairs(observations, changing))
+    return [*found, *_flaky(observations, changing)]
 
 
 def _of_call(call: Observation) -> Iterator[Finding]:
@@ -153,13 +155,35 @@ def _differing(call: Observation) -> Finding:
 
 def volatile_tools(observations: Sequence[Observation], changing: Set[str]) -> frozenset[str]:
     """Return the tools of which two equal valid calls gave different answers with no change in between."""
-    return frozenset(one.probe.tool.id.tool for one, _ in _equal_pairs(observations, changing))
+    return frozenset(one.probe.tool.id.tool for one, _ in _differing_pairs(observations, changing))
+
+
+def _flaky(observations: Sequence[Observation], changing: Set[str]) -> Iterator[Finding]:
+    """Yield the calls that failed though an equal one succeeded, but for those that lost the server."""
+    for pair in _equal_pairs(observations, changing):
+        failed = next((call for call in pair if not call.succeeded), None)
+        if failed is None or failed.failure is None or all(not call.succeeded for call in pair):
+            continue
+        if failed.failure.kind not in _GONE:
+            said = (
+                f"an equal call succeeds, with no change in between; it says: {failed.failure.message[:200]}"
+            )
+            yield _finding("flaky", failed, said)
+
+
+def _differing_pairs(
+    observations: Sequence[Observation], changing: Set[str]
+) -> Iterator[tuple[Observation, Observation]]:
+    """Yield equal valid calls that succeeded with different answers."""
+    for one, two in _equal_pairs(observations, changing):
+        if one.succeeded and two.succeeded and one.output != two.output:
+            yield one, two
 
 
 def _equal_pairs(
     observations: Sequence[Observation], changing: Set[str]
 ) -> Iterator[tuple[Observation, Observation]]:
-    """Yield equal valid calls with different answers, of one process and without a change between them."""
+    """Yield the first of equal valid calls with each later one, of one process without a change between."""
     first: dict[tuple[str, int], Observation] = {}
     changes = process = 0
     for call in observations:
@@ -168,7 +192,7 @@ def _equal_pairs(
         if call.probe.breaks_schema:
             continue
         known = first.setdefault((call.probe.key, changes), call)
-        if known is not call and known.succeeded and call.succeeded and known.output != call.output:
+        if known is not call:
             yield known, call
 
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from catalog.tools import JsonSchema
+from server.curation.differences import is_moment
 from server.exploration.chains import Chain
 from server.exploration.observation import Observation
-from server.exploration.values import argument_schemas
+from server.exploration.values import argument_schemas, is_handle
 from server.planning.leaves import Leaf, leaves_of_value
 from server.planning.likeness import GENERIC_KEYS
 from skills_store.workflow.model import Node, Workflow
@@ -135,7 +136,8 @@ def _outputs(
     found: dict[str, JsonValue] = {}
     known = [(leaf.pointer, leaf.value) for leaf in leaves_of_value(unlike)]
     for end in ends:
-        echoed = [*inputs.values(), *end.probe.arguments.values()]
+        given = () if known else inputs.values()  # what a change was told and a look then says is no echo
+        echoed = [*given, *end.probe.arguments.values()]
         leaves = [leaf for leaf in leaves_of_value(end.output) if _is_checkable(leaf, echoed)]
         leaves = [leaf for leaf in leaves if _is_telling(leaf) and (leaf.pointer, leaf.value) not in known]
         leaves.sort(key=_interest)
@@ -153,9 +155,10 @@ def _is_telling(leaf: Leaf) -> bool:
     return leaf.key.lower() not in _VERDICTS
 
 
-def _interest(leaf: Leaf) -> tuple[bool, int]:
-    """Return what orders places of an answer: results first, then what lies near its top."""
-    return leaf.key.lower() not in GENERIC_KEYS, leaf.pointer.count("/")
+def _interest(leaf: Leaf) -> tuple[bool, bool, int]:
+    """Return what orders places of an answer: handles and times last, results first, then its top."""
+    is_server_made = is_handle(leaf.key) or is_moment(leaf.value)
+    return is_server_made, leaf.key.lower() not in GENERIC_KEYS, leaf.pointer.count("/")
 
 
 def _is_checkable(leaf: Leaf, echoed: list[JsonValue]) -> bool:

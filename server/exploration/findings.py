@@ -122,6 +122,12 @@ RULES: dict[str, Rule] = {
             "a misspelt optional argument goes unnoticed",
             "refuse unknown arguments (additionalProperties: false)",
         ),
+        _rule(
+            "flaky",
+            "error",
+            "an equal call fails that succeeded, with no change in between",
+            "find what the call depends on beside its arguments: threads, time, order, memory",
+        ),
         _rule("volatile", "note", "equal calls give different answers", "say so in the description"),
     )
 }

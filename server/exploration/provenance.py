@@ -49,13 +49,6 @@ class Provenance:
         }
         return replace(probe, origins={**probe.origins, **found}) if found else probe
 
-    def held(self, argument: str) -> JsonValue:
-        """Return the value that was given out last under a name like this, None where none was."""
-        for (_, value), (key, _) in reversed(self._named.items()):
-            if key and name_similarity(key, argument) >= _LIKE:
-                return value
-        return None
-
     def forget(self) -> None:
         """Forget all: the process that gave the values out is gone."""
         self._named.clear()

@@ -7,7 +7,7 @@ suffered. Every call asks the effect policy once more.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
@@ -19,11 +19,12 @@ from catalog.effects import Reset
 from catalog.errors import CatalogError
 from catalog.result import CallFailure, CallOutcome, FailureKind, RanUpstream
 from server.execution.servers import ServerProcess
-from server.exploration.observation import Observation, Probe
+from server.exploration.observation import Observation, Origin, Probe
 from server.exploration.options import ExplorationOptions
 from server.exploration.provenance import Provenance
 from server.exploration.scope import ExplorationScope
 from server.exploration.values import KnownValues
+from server.planning.leaves import leaves_of_value
 
 __all__ = ["BudgetSpent", "ExplorationSession", "open_session"]
 
@@ -97,9 +98,20 @@ class ExplorationSession:
         self.listener(observation)
         return observation
 
-    def held(self, argument: str) -> JsonValue:
-        """Return what the running process gave out last for an argument of this name, None if nothing."""
-        return None if self._process is None else self._provenance.held(argument)
+    def held(self, origin: Origin) -> JsonValue:
+        """Return what stands now where a value came from: in the last answer of that tool, of this process.
+
+        None where the running process has not answered such a call.
+        """
+        if self._process is None:
+            return None
+        tool = self.observations[origin.observation].probe.tool.id
+        for observation in reversed(self.observations):
+            if observation.session != self.number:
+                return None
+            if observation.succeeded and observation.probe.tool.id == tool:
+                return next((v for p, v in _places(observation) if p == origin.pointer), None)
+        return None
 
     def take(self, calls: int) -> None:
         """Count calls against the budget.
@@ -155,6 +167,10 @@ class ExplorationSession:
         if now < self._next_call:
             await anyio.sleep(self._next_call - now)
         self._next_call = max(now, self._next_call) + 1 / self.options.calls_per_second
+
+
+def _places(observation: Observation) -> Iterator[tuple[str, JsonValue]]:
+    return ((leaf.pointer, leaf.value) for leaf in leaves_of_value(observation.output))
 
 
 @asynccontextmanager

@@ -13,12 +13,14 @@ from typing import Final
 from pydantic import JsonValue
 
 from catalog.similarity import words
-from catalog.tools import Tool
+from catalog.tools import Tool, ToolId
+from server.curation.differences import is_moment
 from server.exploration.breadth import first_successes
 from server.exploration.call_health import volatile_tools
 from server.exploration.observation import Observation, Probe
 from server.exploration.session import ExplorationSession
 from server.exploration.values import is_handle, required_arguments
+from server.planning.leaves import leaves_of_value
 
 __all__ = ["Shown", "StateSearch"]
 
@@ -86,12 +88,31 @@ class StateSearch:
         volatile = volatile_tools(self.session.observations, self.session.scope.changing)
         sharing = self._sharing(change, looking=True)
         bare = [tool for tool in self._others(change, looking=True) if not _plain_arguments(tool)]
-        found = [tool for tool in (*sharing, *bare) if tool.id.tool not in volatile]
-        return list({tool.id.tool: tool for tool in found}.values())[:_LOOKED]
+        found = [t for t in (*sharing, *bare) if t.id.tool not in volatile and self._can_be_called(t)]
+        alone_first = sorted(found, key=lambda tool: len(self._sources_of(tool)))
+        return list({tool.id.tool: tool for tool in alone_first}.values())[:_LOOKED]
 
     def _sharing(self, tool: Tool, *, looking: bool) -> list[Tool]:
         named = set(_plain_arguments(tool))
         return [t for t in self._others(tool, looking=looking) if named & set(_plain_arguments(t))]
+
+    def _following(self, change: Tool) -> list[Tool]:
+        """Return the changes that may follow one: they share an argument with it, or read what it answers."""
+        reading = [t for t in self._others(change, looking=False) if change.id in self._sources_of(t)]
+        found = (*reading, *self._sharing(change, looking=False))
+        return list({tool.id.tool: tool for tool in found}.values())
+
+    def _sources_of(self, tool: Tool) -> list[ToolId]:
+        """Return the tools whose answers a tool was given values of."""
+        template = self._templates.get(tool.id.tool)
+        origins = template.probe.origins.values() if template is not None else ()
+        return [self.session.observations[origin.observation].probe.tool.id for origin in origins]
+
+    def _can_be_called(self, tool: Tool) -> bool:
+        """Return whether it is known where each handle that a tool needs comes from."""
+        template = self._templates.get(tool.id.tool)
+        known = template.probe.origins if template is not None else {}
+        return all(name in known for name in required_arguments(tool) if is_handle(name))
 
     def _others(self, tool: Tool, *, looking: bool) -> list[Tool]:
         scope = self.session.scope
@@ -114,20 +135,17 @@ class StateSearch:
         first = await self._made(change, values)
         if not first.succeeded:
             return
-        made = [first.number]
-        shown = await self._look(looks, values, made, {})
-        further = [t for t in self._sharing(change, looking=False) if t.id.tool in self._templates]
+        shown = await self._look(looks, values, {})
+        further = [t for t in self._following(change) if self._can_be_called(t)]
         for tool in sorted(further, key=_as_second)[:_SECOND]:
             then = await self._made(tool, values)
             if then.succeeded:
-                made.append(then.number)
-                shown = await self._look(looks, values, made, shown)
+                shown = await self._look(looks, values, shown)
 
     async def _look(
         self,
         looks: Iterable[Tool],
         values: Mapping[str, JsonValue],
-        made: list[int],
         shown: Mapping[str, JsonValue],
     ) -> Mapping[str, JsonValue]:
         """Look at a state through what showed the last one or was not asked; return what each shows."""
@@ -136,10 +154,17 @@ class StateSearch:
         for tool in telling[:_LOOKS]:
             seen = await self._made(tool, values)
             fresh = self._fresh.get(self._asked(tool, values))
-            if seen.succeeded and seen.output != shown.get(tool.id.tool, fresh):
-                self.shown[seen.number] = Shown(tuple(made), fresh)
+            if seen.succeeded and _says_more(seen.output, shown.get(tool.id.tool, fresh)):
+                self.shown[seen.number] = Shown(self._changes_before(seen), fresh)
             now[tool.id.tool] = seen.output
         return now
+
+    def _changes_before(self, seen: Observation) -> tuple[int, ...]:
+        """Return the changes that were made in the process before a look."""
+        earlier = self.session.observations[: seen.number]
+        changing = self.session.scope.changing
+        made = (o for o in earlier if o.session == seen.session and o.succeeded)
+        return tuple(o.number for o in made if o.probe.tool.id.tool in changing)
 
     def _asked(self, tool: Tool, values: Mapping[str, JsonValue]) -> str:
         return Probe(tool, self._values(tool, values), "after_change").key
@@ -149,11 +174,11 @@ class StateSearch:
         arguments = self._values(tool, values)
         template = self._templates.get(tool.id.tool)
         for name, origin in template.probe.origins.items() if template is not None else ():
-            held = self.session.held(name)
+            held = self.session.held(origin)
             if held is None and deep < _SOURCES_DEEP:
                 source = self.session.observations[origin.observation].probe
                 await self._made(source.tool, source.arguments, deep + 1)
-                held = self.session.held(name)
+                held = self.session.held(origin)
             if held is not None:
                 arguments[name] = held
         return await self.session.call(Probe(tool, arguments, "after_change"))
@@ -173,6 +198,14 @@ def _templates(observations: list[Observation]) -> dict[str, Observation]:
     """Return the first success of each tool, and of those without one the last call its schema allows."""
     found = {o.probe.tool.id.tool: o for o in observations if not o.probe.breaks_schema}
     return {**found, **{o.probe.tool.id.tool: o for o in first_successes(observations)}}
+
+
+def _says_more(output: JsonValue, before: JsonValue) -> bool:
+    """Return whether an answer has what the one before has not, times and handles aside."""
+    known = [(leaf.pointer, leaf.value) for leaf in leaves_of_value(before)]
+    new = (leaf for leaf in leaves_of_value(output) if (leaf.pointer, leaf.value) not in known)
+    scalars = (leaf for leaf in new if not isinstance(leaf.value, dict | list))
+    return any(not is_handle(leaf.key) and not is_moment(leaf.value) for leaf in scalars)
 
 
 def _plain_arguments(tool: Tool) -> list[str]:

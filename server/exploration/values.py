@@ -212,6 +212,8 @@ def _named_scalars(value: JsonValue, key: str, depth: int) -> Iterator[tuple[str
         case dict():
             for name, part in value.items():
                 yield from _named_scalars(part, name, depth + 1)
+                if key and is_handle(name) and isinstance(part, str | int):
+                    yield f"{key}_{name}", part
         case list():
             for part in value[:5]:
                 yield from _named_scalars(part, key.removesuffix("s"), depth + 1)

@@ -1,4 +1,4 @@
-"""What a task says in values: numbers, quoted text, dates, times, addresses, paths, names, lists, words.
+"""What a task says in values: numbers, quoted text, dates, addresses, paths, names, lists, records, words.
 
 Both directions of learning use it: filling arguments from a task (planning, repair) and lifting
 literals out of a run into inputs (compilation). Pure text work; no model.
@@ -7,11 +7,15 @@ literals out of a run into inputs (compilation). Pure text work; no model.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from itertools import islice
+from json import JSONDecoder
+from typing import Literal, cast
 
 from pydantic import JsonValue
 
+from catalog.canonical import canonical_json
 from catalog.similarity import words
 from catalog.vocabulary import STOP_WORDS
 
@@ -27,13 +31,16 @@ __all__ = [
     "wording",
 ]
 
+_RECORD = re.compile(r"(?<![\w'\"`“$])(?:\{|\[\s*\{)")
+_MOST_RECORDS = 50
+"""Braces in a task that are looked at."""
 _CLAUSES = re.compile(r"\b(?:and then|then|and|after that|afterwards)\b|[;.]\s|, ", re.IGNORECASE)
 _MOST_CLAUSES = 6
 _LISTING = re.compile(r"\s*(?:[,;]?\s*(?:\band\b|&)|[,;])\s*", re.IGNORECASE)
 """What stands between two items of a list."""
 
 TaskLiteralKind = Literal[
-    "quoted", "url", "email", "date", "time", "zone", "path", "number", "name", "symbol", "word"
+    "json", "quoted", "url", "email", "date", "time", "zone", "path", "number", "name", "symbol", "word"
 ]
 
 _PATTERNS: tuple[tuple[TaskLiteralKind, re.Pattern[str]], ...] = (
@@ -69,6 +76,22 @@ class TaskLiteral:
     start: int
     end: int
 
+    def parts(self) -> list[JsonValue]:
+        """Return the scalars in it: itself, or those of a record."""
+        return list(_scalars(self.value))
+
+
+def _scalars(value: JsonValue) -> Iterator[JsonValue]:
+    match value:
+        case dict():
+            for part in value.values():
+                yield from _scalars(part)
+        case list():
+            for part in value:
+                yield from _scalars(part)
+        case _:
+            yield value
+
 
 def task_literals(task: str) -> list[TaskLiteral]:
     """Return the values a task mentions, in order of place; no two overlap.
@@ -76,7 +99,7 @@ def task_literals(task: str) -> list[TaskLiteral]:
     A place is read as the first kind that matches in the order of `TaskLiteralKind`; stop words
     are left out of `word`.
     """
-    taken: list[TaskLiteral] = []
+    taken = list(_records(task))
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(task):
             if any(match.start() < other.end and other.start < match.end() for other in taken):
@@ -86,6 +109,22 @@ def task_literals(task: str) -> list[TaskLiteral]:
                 continue
             taken.append(TaskLiteral(kind, _value(kind, text), match[0], match.start(), match.end()))
     return sorted(taken, key=lambda literal: literal.start)
+
+
+def _records(task: str) -> Iterator[TaskLiteral]:
+    """Yield the objects, and the lists of objects, that a task writes as JSON outside of quotes."""
+    reader, at = JSONDecoder(), 0
+    for match in islice(_RECORD.finditer(task), _MOST_RECORDS):
+        if match.start() < at:
+            continue
+        try:
+            value, end = cast("tuple[JsonValue, int]", reader.raw_decode(task, match.start()))
+            canonical_json(value)
+        except (ValueError, RecursionError):
+            continue
+        if value:
+            at = end
+            yield TaskLiteral("json", value, task[match.start() : at], match.start(), at)
 
 
 def _value(kind: TaskLiteralKind, text: str) -> JsonValue:
@@ -154,13 +193,17 @@ def wording(task: str) -> str:
     return task
 
 
+def _numbers(literal: TaskLiteral) -> list[JsonValue]:
+    return [part for part in literal.parts() if isinstance(part, int | float) and not isinstance(part, bool)]
+
+
 def mentions(task: str, value: JsonValue) -> bool:
     """Return whether the task says a scalar value, as a whole word or number."""
     match value:
         case bool() | None:
             return False
         case int() | float():
-            return any(literal.kind == "number" and literal.value == value for literal in task_literals(task))
+            return any(value in _numbers(literal) for literal in task_literals(task))
         case str() if value.strip():
             return re.search(rf"(?<!\w){re.escape(value.strip())}(?!\w)", task, re.IGNORECASE) is not None
         case _:

@@ -76,6 +76,8 @@ def from_task(slot: Slot, view: View) -> Iterator[Source]:
     is_unit = "unit" in words(slot.argument)
     literals = [literal for literal in view.world.literals if literal.kind != "word"]
     for literal in literals:
+        if literal.kind == "json":
+            yield from _parts_of(literal, slot)
         if reference := input_reference(literal.value, view):
             if fits(literal.value, slot.schema):
                 yield Source(reference, 1.0, f"the task says {literal.text!r}, which is an input")
@@ -90,6 +92,13 @@ def from_task(slot: Slot, view: View) -> Iterator[Source]:
         yield from _units_of(slot, view)
     if "string" in wanted and set(words(slot.argument)) & _WHOLE_TASK and view.world.task:
         yield Source(escape_literal(view.world.task), 2.2, "the task as it is said")
+
+
+def _parts_of(record: TaskLiteral, slot: Slot) -> Iterator[Source]:
+    """Yield the scalars in a record that the task writes."""
+    for place, value in enumerate(record.parts()):
+        if value is not None and fits(value, slot.schema):
+            yield Source(escape_literal(value), 1.5 + 0.02 * place, f"the task says {value!r} in a record")
 
 
 def _lists_of(slot: Slot, view: View) -> Iterator[Source]:

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from pydantic import JsonValue
 
+from catalog.canonical import canonical_json
 from catalog.similarity import words
 from server.planning.literals import TaskLiteralKind, is_listing, task_literals
 
@@ -71,8 +72,10 @@ def look(value: JsonValue) -> str:
             return f"{float(value):.12g}"
         case str() if re.fullmatch(r"-?\d+(\.\d+)?", value.strip()):
             return f"{float(value):.12g}"
-        case list():
+        case list() if not any(isinstance(part, dict) for part in value):
             return ", ".join(map(look, value))
+        case list() | dict():
+            return canonical_json(value).decode()
         case _:
             return str(value).strip().casefold()
 

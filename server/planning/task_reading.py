@@ -195,8 +195,13 @@ def _slots(task: str, example: Mapping[str, JsonValue]) -> Mapping[int, _Slot] |
 
     None when a place could be that of two inputs.
     """
-    looks = ((name, value, look(value)) for name, value in example.items() if not isinstance(value, dict))
-    return _places(task, tuple((name, said, isinstance(value, list)) for name, value, said in looks if said))
+    looks = ((name, _is_list(value), look(value)) for name, value in example.items())
+    return _places(task, tuple((name, said, is_list) for name, is_list, said in looks if said))
+
+
+def _is_list(value: JsonValue) -> bool:
+    """Return whether a value is a list that a sentence may say; one of records is written as a whole."""
+    return isinstance(value, list) and not any(isinstance(part, dict) for part in value)
 
 
 @lru_cache(maxsize=_MOST_KEPT)
