@@ -10,14 +10,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
 from catalog.tools import JsonSchema
-from server.curation.differences import is_moment
 from server.exploration.chains import Chain
 from server.exploration.observation import Observation
-from server.exploration.values import argument_schemas, is_handle
+from server.exploration.values import argument_schemas, is_server_made
 from server.planning.leaves import Leaf, leaves_of_value
 from server.planning.likeness import GENERIC_KEYS
 from skills_store.workflow.model import Node, Workflow
@@ -157,13 +157,13 @@ def _is_telling(leaf: Leaf) -> bool:
 
 def _interest(leaf: Leaf) -> tuple[bool, bool, int]:
     """Return what orders places of an answer: handles and times last, results first, then its top."""
-    is_server_made = is_handle(leaf.key) or is_moment(leaf.value)
-    return is_server_made, leaf.key.lower() not in GENERIC_KEYS, leaf.pointer.count("/")
+    is_own = is_server_made(leaf.key, leaf.value)
+    return is_own, leaf.key.lower() not in GENERIC_KEYS, leaf.pointer.count("/")
 
 
 def _is_checkable(leaf: Leaf, echoed: list[JsonValue]) -> bool:
     value = leaf.value
-    if value in echoed and not isinstance(value, bool):
+    if (value in echoed and not isinstance(value, bool)) or _says_today(value):
         return False
     match value:
         case bool() | int() | float():
@@ -176,6 +176,13 @@ def _is_checkable(leaf: Leaf, echoed: list[JsonValue]) -> bool:
             )
         case _:
             return False
+
+
+def _says_today(value: JsonValue) -> bool:
+    """Return whether a text has the date of this day, which it will not have tomorrow."""
+    now = datetime.now(UTC)
+    days = {now.date().isoformat(), now.astimezone().date().isoformat()}
+    return isinstance(value, str) and any(day in value for day in days)
 
 
 def value_assertions(outputs: Mapping[str, JsonValue]) -> tuple[str, ...]:

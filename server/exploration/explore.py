@@ -156,18 +156,28 @@ class Explorer:
                 self.session.known.learn_success(probe.arguments, observation.output, read)
 
     async def _solve(self, drafts: Sequence[Draft], solved: list[Solved], dropped: dict[str, int]) -> None:
+        """Check drafts until enough are tasks; what only a judge can tell fills up what is left."""
         checking = Feasibility(self.replayer, self.session)
-        for draft in drafts:
-            if len(solved) >= self.options.tasks:
-                return
-            name = f"{self.session.scope.server}-{len(solved) + 1:02d}"
-            self.say(f"checking a task of {' then '.join(draft.chain.tools)}", self.session.spent)
-            checked = await checking.check(draft, name)
-            if checked.task is None:
-                reason = checked.reason.split(":")[0]
-                dropped[reason] = dropped.get(reason, 0) + 1
-                continue
-            solved.append(Solved(await self._reworded(checked.task), checked.runs))
+        judged: list[Solved] = []
+        try:
+            for draft in drafts:
+                if len(solved) >= self.options.tasks:
+                    return
+                self.say(f"checking a task of {' then '.join(draft.chain.tools)}", self.session.spent)
+                checked = await checking.check(draft, self._name(len(solved)))
+                if checked.task is None:
+                    reason = checked.reason.split(":")[0]
+                    dropped[reason] = dropped.get(reason, 0) + 1
+                    continue
+                one = Solved(await self._reworded(checked.task), checked.runs)
+                (judged if checked.task.check == "judge" else solved).append(one)
+        finally:
+            for one in judged[: self.options.tasks - len(solved)]:
+                renamed = one.task.model_copy(update={"id": self._name(len(solved))})
+                solved.append(Solved(renamed, one.runs))
+
+    def _name(self, place: int) -> str:
+        return f"{self.session.scope.server}-{place + 1:02d}"
 
     async def _reworded(self, task: ExploredTask) -> ExploredTask:
         """Return the task in a model's words, where there is one that keeps every value."""

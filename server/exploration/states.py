@@ -14,12 +14,11 @@ from pydantic import JsonValue
 
 from catalog.similarity import words
 from catalog.tools import Tool, ToolId
-from server.curation.differences import is_moment
 from server.exploration.breadth import first_successes
 from server.exploration.call_health import volatile_tools
 from server.exploration.observation import Observation, Probe
 from server.exploration.session import ExplorationSession
-from server.exploration.values import is_handle, required_arguments
+from server.exploration.values import is_handle, is_server_made, required_arguments
 from server.planning.leaves import leaves_of_value
 
 __all__ = ["Shown", "StateSearch"]
@@ -205,7 +204,7 @@ def _says_more(output: JsonValue, before: JsonValue) -> bool:
     known = [(leaf.pointer, leaf.value) for leaf in leaves_of_value(before)]
     new = (leaf for leaf in leaves_of_value(output) if (leaf.pointer, leaf.value) not in known)
     scalars = (leaf for leaf in new if not isinstance(leaf.value, dict | list))
-    return any(not is_handle(leaf.key) and not is_moment(leaf.value) for leaf in scalars)
+    return any(not is_server_made(leaf.key, leaf.value) for leaf in scalars)
 
 
 def _plain_arguments(tool: Tool) -> list[str]:

@@ -13,10 +13,18 @@ from catalog.canonical import canonical_json
 from catalog.schema import coerce, inline_refs, is_valid, samples, types
 from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema, Tool
+from server.curation.differences import is_moment
 from server.evolution.run_faults import offered_values
 from server.exploration.lexicon import typical_values
 
-__all__ = ["KnownValues", "argument_schemas", "is_handle", "required_arguments", "said_examples"]
+__all__ = [
+    "KnownValues",
+    "argument_schemas",
+    "is_handle",
+    "is_server_made",
+    "required_arguments",
+    "said_examples",
+]
 
 _NEAR: Final = 0.8
 _EXAMPLES: Final = re.compile(
@@ -43,6 +51,12 @@ _HANDLES: Final = frozenset({"id", "handle", "token", "cursor", "ref", "uid", "u
 def is_handle(name: str) -> bool:
     """Return whether a name is that of a value which only the server can give out."""
     return not _HANDLES.isdisjoint(words(name))
+
+
+def is_server_made(key: str, value: JsonValue) -> bool:
+    """Return whether another process would answer this otherwise: a handle, a time, a path."""
+    is_path = isinstance(value, str) and re.fullmatch(r"(?:/[^/\n]+){2,}/?", value) is not None
+    return is_handle(key) or is_moment(value) or is_path
 
 
 def argument_schemas(tool: Tool) -> dict[str, JsonSchema]:
