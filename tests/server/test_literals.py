@@ -36,6 +36,18 @@ def stated(task: str, *, words: bool = False) -> list[tuple[str, Any]]:
         pytest.param("open /tmp/a b.csv", [("path", "/tmp/a"), ("path", "b.csv")], id="paths"),
         pytest.param("sum A1:B2 of total_sum", [("symbol", "A1:B2"), ("symbol", "total_sum")], id="symbols"),
         pytest.param("weather in New York and Oslo", [("name", "New York"), ("name", "Oslo")], id="names"),
+        pytest.param(
+            'insert {"name": "ann", "age": 3} into t 4',
+            [("json", {"name": "ann", "age": 3}), ("number", 4)],
+            id="record",
+        ),
+        pytest.param('with [{"a": 1}, {"b": 2}].', [("json", [{"a": 1}, {"b": 2}])], id="records"),
+        pytest.param("sort [3, 1, 2]", [("number", 3), ("number", 1), ("number", 2)], id="list-is-none"),
+        pytest.param("parse '{\"a\": 1}'", [("quoted", '{"a": 1}')], id="quoted-record-is-text"),
+        pytest.param("fill ${name} and {b}", [], id="placeholders-are-none"),
+        pytest.param(
+            'sum {"a": NaN, "b": 2}', [("quoted", "a"), ("quoted", "b"), ("number", 2)], id="no-json"
+        ),
         pytest.param("'5' is not 5", [("quoted", "5"), ("number", 5)], id="quoted-number-is-text"),
         pytest.param("", [], id="nothing"),
     ],

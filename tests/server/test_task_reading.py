@@ -91,6 +91,23 @@ def test_a_list_that_a_task_says_is_a_slot_for_lists_of_any_length(task, own, va
     assert (reading and reading.values) == values
 
 
+INSERTED = ('Insert {"name": "ann"} into t', {"row": {"name": "ann"}, "table": "t"})
+
+
+@pytest.mark.parametrize(
+    ("task", "row"),
+    [
+        pytest.param('Insert {"name": "bob", "age": 3} into t', {"name": "bob", "age": 3}, id="other"),
+        pytest.param("Insert {} into t", None, id="empty"),
+        pytest.param("Insert 5 into t", None, id="no-record"),
+        pytest.param('Insert {"name": "bob"} into t twice', None, id="more-to-do"),
+    ],
+)
+def test_a_record_that_a_task_writes_is_a_slot_for_records(task, row):
+    reading = read_as(task, *INSERTED)
+    assert (None if reading is None or reading.instead else reading.values["row"]) == row
+
+
 def test_a_list_of_another_length_does_not_make_a_task_another():
     assert pattern_of(*DIGESTS).likeness("the digests of 'x', 'y', 'z', 'u' and 'v'") == 1.0
     assert pattern_of(*DIGESTS).likeness("the digests of x") < 0.85
