@@ -99,11 +99,12 @@ async def _checked(
 ) -> dict[str, object]:
     """Return what tasks are worth beside their held-out instances, by field of the report."""
     size.listener(Progress("bench", f"{name}: references again, labels, damaged references"))
-    resolved = [await _holds(task, bank) for task in tasks]
+    failed = [(task, await _fails(task, bank)) for task in tasks]
     labels = [await _agreement(task, bank) for task in tasks]
     budget = Budget(seconds=size.seconds)
     return {
-        "resolved": sum(resolved),
+        "resolved": sum(not why for _, why in failed),
+        "unresolved": tuple(f"{' then '.join(task.solvers)}: {why}" for task, why in failed if why),
         "labelled": sum(both for both, _ in labels),
         "agreed": sum(alike for _, alike in labels),
         "credit": await measure_credit(tasks[: size.credited], bank, budget, size.seed),
@@ -168,13 +169,16 @@ def _case(
     )
 
 
-async def _holds(task: ExploredTask, bank: Bank) -> bool:
-    """Return whether a reference passes its check once more, in a fresh process that nothing else used."""
+async def _fails(task: ExploredTask, bank: Bank) -> str:
+    """Return why a reference fails its check in one more fresh process, empty where it passes."""
     context, [server] = bank.context, task.servers
     snapshot = await context.snapshot([server])
     scope = exploration_scope(server, snapshot.of_server(server), context.effects)
     run = await scoped_replayer(scope, context).run_workflow(task.reference, task.inputs)
-    return verify(run, task.reference, task.inputs, Checks(assertions=task.assertions)).is_verified
+    if run.faults:
+        return run.faults[0].message
+    verdict = verify(run, task.reference, task.inputs, Checks(assertions=task.assertions))
+    return "" if verdict.is_verified else "its answer is another one"
 
 
 async def _agreement(task: ExploredTask, bank: Bank) -> tuple[int, int]:

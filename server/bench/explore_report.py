@@ -50,6 +50,8 @@ class ServerExplored(BaseModel):
     kept: int = 0
     resolved: int = 0
     """Kept tasks whose reference passed its check again in another fresh process."""
+    unresolved: tuple[str, ...] = ()
+    """The others: their tools in order, and why they did not."""
     warts: int = 0
     found: int = 0
     missed: tuple[str, ...] = ()
@@ -114,6 +116,9 @@ def render_explore_report(report: ExploreBenchReport) -> str:
     )
     rows = "".join(_row(server) for server in report.servers)
     told = "".join(f"- {s.server}: not measured: {s.problem}\n" for s in report.servers if s.problem)
+    told += "".join(
+        f"- {s.server}: not solved again: {why}\n" for s in report.servers for why in s.unresolved
+    )
     missed = "".join(f"- {s.server}: missed {', '.join(s.missed)}\n" for s in report.servers if s.missed)
     return f"{head}{rows}{_sum(report)}\n{told}{missed}\n{_gained(report)}\n{_credited(report)}"
 
@@ -134,16 +139,20 @@ def _worth(report: ExploreBenchReport) -> str:
 
 
 def _with_model(report: ExploreBenchReport) -> str:
-    """Return what changed where a model plans, on the part of the servers it was asked about."""
+    """Return what changed where a model plans, on the servers it was asked about."""
     if report.model is None:
-        return "No model planned: `--model` adds a small part where one does.\n"
+        return "No model planned: `--model` adds a part where one does.\n"
+    head = "| server | before | after | tokens before | tokens after |\n|---|---:|---:|---:|---:|\n"
+    rows = "".join(
+        f"| {one.server} | {one.before}/{one.held_out} | {one.after}/{one.held_out} | {one.tokens_before}"
+        f" | {one.tokens_after} |\n"
+        for one in report.with_model
+    )
     held, before, after = _success(report.with_model)
-    first = sum(one.tokens_before for one in report.with_model)
-    then = sum(one.tokens_after for one in report.with_model)
-    named = ", ".join(one.server for one in report.with_model)
+    gained = f"{100 * (after - before) / held:+.1f} points" if held else "nothing to solve"
     return (
-        f"With {report.model} planning, on {named}: {before}/{held} before ({first} tokens),"
-        f" {after}/{held} after ({then} tokens).\n"
+        f"\nThe same with {report.model} planning, each server explored anew:\n\n{head}{rows}\n"
+        f"{before}/{held} before, {after}/{held} after: {gained}.\n"
     )
 
 

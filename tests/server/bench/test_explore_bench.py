@@ -48,6 +48,33 @@ def test_a_server_that_cannot_be_had_is_told_and_counts_nothing():
     assert "| all | 4/4 |" in table
 
 
+def test_a_reference_that_does_not_solve_again_is_named_with_its_reason():
+    table = render_explore_report(report(explored(resolved=2, unresolved=("add then list: thread",))))
+    assert "- one: not solved again: add then list: thread" in table
+    assert "| 2/3 |" in table
+
+
+def test_what_a_model_gains_is_told_server_by_server():
+    with_model = (explored(tokens_before=900, tokens_after=20), explored(server="two", before=2, after=3))
+    table = render_explore_report(
+        report(explored()).model_copy(update={"model": "local:m", "with_model": with_model})
+    )
+    assert "| one | 1/3 | 2/3 | 900 | 20 |" in table
+    assert "3/6 before, 5/6 after: +33.3 points." in table
+
+
+async def test_a_model_is_asked_on_the_servers_that_have_something_to_hold_out(tmp_path: Path):
+    asked: list[tuple[str, bool]] = []
+
+    async def measure(name: str, size: Any) -> ServerExplored:
+        asked.append((name, size.model is not None))
+        return explored(server=name)
+
+    options = ExploreBenchOptions(servers=("time", "hashlib"), model="local:qwen2.5-coder-1.5b")
+    await run_explore_bench(options, measure)
+    assert asked == [("time", False), ("hashlib", False), ("hashlib", True)]
+
+
 def test_attribution_is_compared_on_plans_that_both_repaired():
     credit = CreditMeasured(
         plans=4,
