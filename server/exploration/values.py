@@ -104,8 +104,7 @@ class KnownValues:
         """Return different values for an argument that its schema allows, the likeliest first."""
         schema = argument_schemas(tool).get(argument, {})
         found: dict[bytes, JsonValue] = {}
-        handles = [*self._of_like_names(self.seen, argument)] if is_handle(argument) else []
-        for value in handles or self._all(tool, argument, schema):
+        for value in self._all(tool, argument, schema):
             read = coerce(schema, value)[0] if schema else value
             if not schema or is_valid(schema, read):
                 found.setdefault(canonical_json(read), read)
@@ -155,6 +154,10 @@ class KnownValues:
 
     def _all(self, tool: Tool, argument: str, schema: JsonSchema) -> Iterator[JsonValue]:
         yield from self.offered.get((tool.id.tool, argument), ())
+        handles = [*self._of_like_names(self.seen, argument)] if is_handle(argument) else []
+        if handles:  # what nobody gave out can only be wrong, unless it is said
+            yield from (*handles, *self._said(tool, argument, schema))
+            return
         yield from _listed(schema, "enum")
         yield from self._of_like_names(self.worked, argument)
         yield from self._told(tool, argument, schema)
@@ -164,6 +167,13 @@ class KnownValues:
 
     def _told(self, tool: Tool, argument: str, schema: JsonSchema) -> Iterator[JsonValue]:
         """Yield what schema, prose and general knowledge give for an argument."""
+        yield from self._said(tool, argument, schema)
+        yield from typical_values(argument)
+        yield from _numbers(schema, self.seed)
+        yield from _of_array(schema)
+
+    def _said(self, tool: Tool, argument: str, schema: JsonSchema) -> Iterator[JsonValue]:
+        """Yield what schema and prose give for an argument."""
         yield from _listed(schema, "enum")
         yield from _listed(schema, "examples")
         if "default" in schema and schema["default"] not in (None, ""):
@@ -171,9 +181,6 @@ class KnownValues:
         yield from said_examples(str(schema.get("description", "")))
         if "string" in types(schema):
             yield from said_examples(_about(tool.description, argument))
-        yield from typical_values(argument)
-        yield from _numbers(schema, self.seed)
-        yield from _of_array(schema)
 
     def _of_like_names(self, table: dict[str, list[JsonValue]], argument: str) -> Iterator[JsonValue]:
         yield from table.get(argument, ())

@@ -63,7 +63,7 @@ def test_what_a_model_gains_is_told_server_by_server():
     assert "3/6 before, 5/6 after: +33.3 points." in table
 
 
-async def test_a_model_is_asked_on_the_servers_that_have_something_to_hold_out(tmp_path: Path):
+async def test_a_model_is_asked_on_the_servers_that_have_something_to_hold_out():
     asked: list[tuple[str, bool]] = []
 
     async def measure(name: str, size: Any) -> ServerExplored:
