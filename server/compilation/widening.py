@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -22,14 +23,15 @@ from server.compilation.generalising import FOR_EACH, Difference, Ran, generalis
 from server.planning.view import argument_schema
 from skills_store.skill import RecordedCall, ReplayTest, Skill
 from skills_store.workflow.bounds import json_equal
-from skills_store.workflow.edits.places import read_place, set_place
-from skills_store.workflow.model import Node, Workflow
+from skills_store.workflow.edits.places import has_place, read_place, set_place
+from skills_store.workflow.model import Node, Workflow, json_pointer
 from skills_store.workflow.references import (
     Reference,
     Scope,
     escape_literal,
     is_selector,
     parse_reference,
+    pointer_parts,
     resolve,
 )
 
@@ -172,6 +174,9 @@ class _Widening:
             NotCompilable: an input would need two values at once.
         """
         node = self.workflow.node(difference.node)
+        if node is not None and (part := _part_of_input(node, difference)) is not None:
+            self._bind_part(*part, difference.two)
+            return
         place = _place(node, difference) if node else None
         match place:
             case str() if (reference := _input(place)) is not None:
@@ -207,6 +212,15 @@ class _Widening:
             raise NotCompilable(f"the input {name} would have two values in the other run")
         self.two[name] = value
 
+    def _bind_part(self, name: str, pointer: str, value: JsonValue) -> None:
+        """Let an input that is a whole record have another value in one place of it."""
+        before = read_place(self.one[name], pointer)
+        held = self.two.get(name, self.one[name])
+        now = read_place(held, pointer)
+        if not json_equal(now, before) and not json_equal(now, value):
+            raise NotCompilable(f"the input {name} would have two values in the other run")
+        self.two[name] = set_place({"value": held}, f"/value{pointer}", value)["value"]
+
     def _add(self, difference: Difference) -> None:
         same = (n for n in self.added if json_equal(self.one[n], difference.one))
         name = next((n for n in same if json_equal(self.two[n], difference.two)), None)
@@ -234,9 +248,31 @@ class _Widening:
 
 
 def _place(node: Node, difference: Difference) -> JsonValue:
+    """Return what the skill has where two runs differ.
+
+    Raises:
+        NotCompilable: it has nothing there.
+    """
     if difference.pointer == FOR_EACH:
         return node.for_each
+    if not has_place(node.arguments, difference.pointer):
+        raise NotCompilable(f"{node.id}: nothing of the skill stands where the other run differs")
     return read_place(node.arguments, difference.pointer)
+
+
+def _part_of_input(node: Node, difference: Difference) -> tuple[str, str] | None:
+    """Return the input that carries what differs as a part of its value, and where in it."""
+    if difference.pointer == FOR_EACH:
+        return None
+    parts, value = pointer_parts(difference.pointer), cast("JsonValue", node.arguments)
+    for at in range(len(parts)):
+        if isinstance(value, str):
+            reference = _input(value)
+            return None if reference is None else (reference.name, json_pointer(*parts[at:]))
+        if not has_place(value, json_pointer(parts[at])):
+            return None
+        value = read_place(value, json_pointer(parts[at]))
+    return None
 
 
 def _input(place: str) -> Reference | None:

@@ -158,6 +158,24 @@ def test_a_text_with_several_placeholders_takes_the_values_of_another_text():
         widened(template, skill({"city": "D5:E61 of F7"}))
 
 
+def test_an_input_that_is_a_record_takes_what_differs_inside_of_it():
+    one = skill({"city": "$inputs.where"}, inputs={"where": {"name": "Oslo", "tags": ["a", "b"]}})
+    two = skill({"city": {"name": "Rome", "tags": ["a", "c"]}})
+    wide = widened(one, two)
+    assert wide.workflow == one.workflow
+    assert wide.two == {"where": {"name": "Rome", "tags": ["a", "c"]}}
+    assert wide.one == {"where": {"name": "Oslo", "tags": ["a", "b"]}}
+
+
+def test_a_record_that_two_calls_share_cannot_have_two_values():
+    shared = {"where": {"name": "Oslo"}}
+    one = skill({"city": "$inputs.where"}, {"city": "$inputs.where"}, inputs=shared)
+    alike = skill({"city": {"name": "Rome"}}, {"city": {"name": "Rome"}})
+    assert widened(one, alike).two == {"where": {"name": "Rome"}}
+    with pytest.raises(NotCompilable, match="where would have two values"):
+        widened(one, skill({"city": {"name": "Rome"}}, {"city": {"name": "Bonn"}}))
+
+
 def test_a_list_that_a_mapped_call_runs_over_takes_the_other_list():
     def mapped(items: list[str]) -> Skill:
         made = skill({"city": "$item"}, inputs={"cities": "x"})
