@@ -23,6 +23,7 @@ from server.bank.upstreams.teaching import scoped_replayer
 from server.bench.explore_credit import measure_credit
 from server.bench.explore_report import HeldOutCase, ServerExplored
 from server.bench.explore_servers import SET_ASIDE, explored_document
+from server.exploration.feasibility import runs_by_chance
 from server.exploration.options import ExplorationOptions
 from server.exploration.report import ExplorationReport
 from server.exploration.scope import exploration_scope
@@ -99,12 +100,12 @@ async def _checked(
 ) -> dict[str, object]:
     """Return what tasks are worth beside their held-out instances, by field of the report."""
     size.listener(Progress("bench", f"{name}: references again, labels, damaged references"))
-    failed = [(task, await _fails(task, bank)) for task in tasks]
+    again = [(task, *await _solved_again(task, bank)) for task in tasks]
     labels = [await _agreement(task, bank) for task in tasks]
     budget = Budget(seconds=size.seconds)
     return {
-        "resolved": sum(not why for _, why in failed),
-        "unresolved": tuple(f"{' then '.join(task.solvers)}: {why}" for task, why in failed if why),
+        "resolved": sum(holds for _, holds, _ in again),
+        "remarks": tuple(f"{' then '.join(task.solvers)}: {why}" for task, _, why in again if why),
         "labelled": sum(both for both, _ in labels),
         "agreed": sum(alike for _, alike in labels),
         "credit": await measure_credit(tasks[: size.credited], bank, budget, size.seed),
@@ -169,16 +170,23 @@ def _case(
     )
 
 
-async def _fails(task: ExploredTask, bank: Bank) -> str:
-    """Return why a reference fails its check in one more fresh process, empty where it passes."""
+async def _solved_again(task: ExploredTask, bank: Bank) -> tuple[bool, str]:
+    """Return whether a reference passes its check in one more fresh process, and what is to be said of it.
+
+    Where a tool fails, another process is asked, since a server that fails by chance is no wrong reference.
+    """
     context, [server] = bank.context, task.servers
     snapshot = await context.snapshot([server])
     scope = exploration_scope(server, snapshot.of_server(server), context.effects)
-    run = await scoped_replayer(scope, context).run_workflow(task.reference, task.inputs)
+    replayer = scoped_replayer(scope, context)
+    run, remark = await replayer.run_workflow(task.reference, task.inputs), ""
+    if runs_by_chance(run):
+        remark = f"only in a second process; in the first: {run.faults[0].message}"
+        run = await replayer.run_workflow(task.reference, task.inputs)
     if run.faults:
-        return run.faults[0].message
-    verdict = verify(run, task.reference, task.inputs, Checks(assertions=task.assertions))
-    return "" if verdict.is_verified else "its answer is another one"
+        return False, f"not at all: {run.faults[0].message}"
+    holds = verify(run, task.reference, task.inputs, Checks(assertions=task.assertions)).is_verified
+    return holds, remark if holds else "its answer is another one"
 
 
 async def _agreement(task: ExploredTask, bank: Bank) -> tuple[int, int]:

@@ -50,8 +50,8 @@ class ServerExplored(BaseModel):
     kept: int = 0
     resolved: int = 0
     """Kept tasks whose reference passed its check again in another fresh process."""
-    unresolved: tuple[str, ...] = ()
-    """The others: their tools in order, and why they did not."""
+    remarks: tuple[str, ...] = ()
+    """The tools in order of references that did not at once, and why."""
     warts: int = 0
     found: int = 0
     missed: tuple[str, ...] = ()
@@ -116,9 +116,8 @@ def render_explore_report(report: ExploreBenchReport) -> str:
     )
     rows = "".join(_row(server) for server in report.servers)
     told = "".join(f"- {s.server}: not measured: {s.problem}\n" for s in report.servers if s.problem)
-    told += "".join(
-        f"- {s.server}: not solved again: {why}\n" for s in report.servers for why in s.unresolved
-    )
+    remarks = [(s.server, why) for s in report.servers for why in s.remarks]
+    told += "".join(f"- {server}: solved again: {why}\n" for server, why in remarks)
     missed = "".join(f"- {s.server}: missed {', '.join(s.missed)}\n" for s in report.servers if s.missed)
     return f"{head}{rows}{_sum(report)}\n{told}{missed}\n{_gained(report)}\n{_credited(report)}"
 

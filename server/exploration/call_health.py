@@ -12,11 +12,12 @@ from catalog.result import CallSuccess, FailureKind
 from catalog.schema import types
 from catalog.size import rough_size
 from server.evolution.run_faults import offered_values
-from server.exploration.findings import RULES, Finding, shown_call
+from server.exploration.feasibility import Flake
+from server.exploration.findings import RULES, Finding, ShownCall, shown_call
 from server.exploration.observation import Observation
 from server.exploration.values import argument_schemas
 
-__all__ = ["call_findings", "volatile_tools"]
+__all__ = ["call_findings", "flaky_finding", "volatile_tools"]
 
 _GONE: Final = frozenset({FailureKind.TIMEOUT, FailureKind.SERVER_UNAVAILABLE})
 _SLOW_SECONDS: Final = 5.0
@@ -151,6 +152,18 @@ def _differing(call: Observation) -> Finding:
     hints = call.probe.tool.annotations
     rule = "contradicts-annotation" if hints.idempotent and hints.read_only else "volatile"
     return _finding(rule, call, "an equal call gives another answer than before, with no change in between")
+
+
+def flaky_finding(flake: Flake) -> Finding:
+    """Return the finding of a call that failed in one run of a reference and not in another."""
+    return Finding(
+        rule="flaky",
+        severity=RULES["flaky"].severity,
+        tool=flake.tool.tool,
+        message=f"the same calls succeed in another fresh process; now: {flake.message[:200]}",
+        call=ShownCall(arguments=flake.arguments, answer=flake.message[:300], seconds=0.0),
+        remedy=RULES["flaky"].remedy,
+    )
 
 
 def volatile_tools(observations: Sequence[Observation], changing: Set[str]) -> frozenset[str]:

@@ -15,7 +15,7 @@ from server.backends.errors import BackendError
 from server.curation.replaying import Replayer
 from server.execution.run import Run
 from server.exploration.breadth import explore_breadth, probe_details
-from server.exploration.call_health import call_findings
+from server.exploration.call_health import call_findings, flaky_finding
 from server.exploration.coverage import Coverage, measure_coverage
 from server.exploration.depth import DepthSearch
 from server.exploration.distilling import Draft
@@ -83,9 +83,11 @@ class Explorer:
     """Tasks there are already, which are not made again."""
     _model_problem: str | None = None
     _states: StateSearch = field(init=False)
+    _checking: Feasibility = field(init=False)
 
     def __post_init__(self) -> None:
         self._states = StateSearch(self.session)
+        self._checking = Feasibility(self.replayer, self.session)
 
     async def explore(self) -> Explored:
         """Explore until there is nothing left to try or the budget ends; never raises for the server."""
@@ -157,14 +159,13 @@ class Explorer:
 
     async def _solve(self, drafts: Sequence[Draft], solved: list[Solved], dropped: dict[str, int]) -> None:
         """Check drafts until enough are tasks; what only a judge can tell fills up what is left."""
-        checking = Feasibility(self.replayer, self.session)
         judged: list[Solved] = []
         try:
             for draft in drafts:
                 if len(solved) >= self.options.tasks:
                     return
                 self.say(f"checking a task of {' then '.join(draft.chain.tools)}", self.session.spent)
-                checked = await checking.check(draft, self._name(len(solved)))
+                checked = await self._checking.check(draft, self._name(len(solved)))
                 if checked.task is None:
                     reason = checked.reason.split(":")[0]
                     dropped[reason] = dropped.get(reason, 0) + 1
@@ -193,6 +194,8 @@ class Explorer:
     def _health(self) -> HealthReport:
         observations, scope = self.session.observations, self.session.scope
         listed = listing_findings(self._listed_tools(), self.problems, self.quarantined)
+        called = call_findings(observations, scope.changing)
+        flaky = [flaky_finding(one) for one in self._checking.flakes]
         slowest: dict[str, float] = {}
         for observation in observations:
             name = observation.probe.tool.id.tool
@@ -200,7 +203,7 @@ class Explorer:
         ranked = sorted(slowest.items(), key=lambda entry: -entry[1])[:_SLOWEST]
         return HealthReport(
             server=scope.server,
-            findings=by_severity([*listed, *call_findings(observations, scope.changing)]),
+            findings=by_severity([*listed, *called, *flaky]),
             tools=len(scope.allowed) + len(scope.withheld),
             called=len({o.probe.tool.id.tool for o in observations}),
             calls=len(observations),

@@ -8,10 +8,11 @@ has to answer otherwise, since a check that always holds says nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
+from catalog.tools import ToolId
 from server.curation.differences import differences, is_moment
 from server.curation.replaying import Replayer
 from server.execution.run import Run
@@ -20,9 +21,10 @@ from server.exploration.session import ExplorationSession
 from server.exploration.tasks import ExploredTask, HeldOutInstance
 from server.exploration.wording import word_task
 from skills_store.workflow.check import check_workflow
+from skills_store.workflow.faults import DisguisedError, ToolError
 from skills_store.workflow.model import Workflow, json_pointer
 
-__all__ = ["Checked", "Feasibility"]
+__all__ = ["Checked", "Feasibility", "Flake", "runs_by_chance"]
 
 _HELD_OUT = 2
 _TRIES = 6
@@ -39,12 +41,28 @@ class Checked:
     """The equal runs of the reference, on the task's own inputs and then on each held-out one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Flake:
+    """A call that failed in one fresh process, and did not when the same was run again in another."""
+
+    tool: ToolId
+    arguments: dict[str, JsonValue]
+    message: str
+
+
+def runs_by_chance(run: Run) -> bool:
+    """Return whether a run failed by what a tool said, which another fresh process may not say."""
+    return any(isinstance(fault, ToolError | DisguisedError) for fault in run.faults)
+
+
 @dataclass(frozen=True)
 class Feasibility:
     """Runs drafts in fresh processes, within the budget of an exploration."""
 
     replayer: Replayer
     session: ExplorationSession
+    flakes: list[Flake] = field(default_factory=list[Flake])
+    """Calls of references that failed in one fresh process and not in another."""
 
     async def check(self, draft: Draft, name: str) -> Checked:
         """Return the task of a draft, or why there is none.
@@ -84,13 +102,19 @@ class Feasibility:
     async def _twice(self, workflow: Workflow, inputs: Mapping[str, JsonValue]) -> tuple[Run, set[str]] | str:
         """Return the run and the outputs that are volatile, or why the reference is not feasible."""
         runs: list[Run] = []
-        for _ in range(2):
+        failed: Run | None = None
+        while len(runs) < 2:
             self.session.take(len(workflow.nodes))
             run = await self.replayer.run_workflow(workflow, inputs)
-            if run.faults or run.result is None:
+            if not run.faults and run.result is not None:
+                runs.append(run)
+            elif failed is None and runs_by_chance(run):
+                failed = run
+            else:
                 message = run.faults[0].message if run.faults else "no outputs"
                 return f"its reference fails in a fresh process: {message}"
-            runs.append(run)
+        if failed is not None:
+            self.flakes.append(_flake(failed))
         one, two = (dict(run.result or {}) for run in runs)
         places = differences(one, two)
         moments = {json_pointer(name) for name, value in one.items() if is_moment(value)}
@@ -152,6 +176,12 @@ class Feasibility:
             if instance != draft.inputs and instance not in instances:
                 instances.append(instance)
         return instances[:_TRIES]
+
+
+def _flake(run: Run) -> Flake:
+    fault = next(fault for fault in run.faults if isinstance(fault, ToolError | DisguisedError))
+    step = next((step for step in run.trace.steps if step.node == fault.node), None)
+    return Flake(fault.tool, dict(step.arguments) if step is not None else {}, fault.message)
 
 
 def _different(

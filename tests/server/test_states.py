@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import pytest
@@ -11,7 +12,17 @@ import pytest
 from catalog.effects import Effect, Reset
 from catalog.testing import Reply, ScriptedServer, ScriptedTool
 from server.bank.upstreams.exploration import Exploration
+from server.bank.upstreams.teaching import scoped_replayer
+from server.curation.replaying import Replayer
+from server.execution.run import Run
+from server.exploration.call_health import flaky_finding
+from server.exploration.chains import chain_of
+from server.exploration.distilling import distil
+from server.exploration.feasibility import Feasibility
+from server.exploration.observation import Probe
 from server.exploration.options import ExplorationOptions
+from server.exploration.scope import exploration_scope
+from server.exploration.session import open_session
 from server.requests import SolveRequest
 from server.verification import Checks
 from tests.server.conftest import TEXT, schema
@@ -119,3 +130,46 @@ async def test_an_equal_call_that_fails_is_told_the_author_as_flaky(open_desk):
     [finding, *_] = [f for f in report.health.findings if f.rule == "flaky"]
     assert finding.severity == "error"
     assert "the sensor is used by another thread" in finding.message
+
+
+@dataclass(frozen=True)
+class _Unlucky(Replayer):
+    """Gives the first runs of a workflow inputs that its tool refuses: a server that fails by chance."""
+
+    left: list[int] = field(default_factory=list[int])
+
+    async def run_workflow(self, workflow: Any, inputs: Any, recorded: Any = ()) -> Run:
+        if self.left:
+            self.left.pop()
+            inputs = dict.fromkeys(inputs, "refused")
+        return await super().run_workflow(workflow, inputs, recorded)
+
+
+def picky() -> list[ScriptedTool]:
+    def weigh(arguments: Any) -> Any:
+        if arguments["text"] == "refused":
+            return _refusal("the scale is used by another thread")
+        return {"weight": len(arguments["text"]) * 3}
+
+    return [ScriptedTool("weigh", weigh, schema(text=TEXT), description="Weigh a text.")]
+
+
+@pytest.mark.parametrize(("unlucky", "is_kept"), [(1, True), (2, False)])
+async def test_a_reference_that_a_tool_fails_once_is_tried_in_another_process(open_desk, unlucky, is_kept):
+    effects = {"picky": {"*": Effect.READ}}
+    async with open_desk({"picky": ScriptedServer(picky)}, effects=effects) as desk:
+        context = desk.context
+        snapshot = await context.snapshot(["picky"])
+        scope = exploration_scope("picky", snapshot.of_server("picky"), context.effects)
+        known = scoped_replayer(scope, context)
+        replayer = _Unlucky(**{f.name: getattr(known, f.name) for f in fields(known)}, left=[0] * unlucky)
+        async with open_session(context.connections, scope, _options()) as session:
+            seen = await session.call(Probe(scope.allowed[0], {"text": "a stone"}, "typical"))
+            draft = distil(chain_of(seen, session.observations))
+            assert draft is not None
+            checking = Feasibility(replayer, session)
+            checked = await checking.check(draft, "picky-01")
+    assert (checked.task is not None) == is_kept
+    told = [flaky_finding(one) for one in checking.flakes]
+    assert [(finding.rule, finding.tool) for finding in told] == ([("flaky", "weigh")] if is_kept else [])
+    assert is_kept or "used by another thread" in checked.reason

@@ -49,8 +49,10 @@ def test_a_server_that_cannot_be_had_is_told_and_counts_nothing():
 
 
 def test_a_reference_that_does_not_solve_again_is_named_with_its_reason():
-    table = render_explore_report(report(explored(resolved=2, unresolved=("add then list: thread",))))
-    assert "- one: not solved again: add then list: thread" in table
+    table = render_explore_report(
+        report(explored(resolved=2, remarks=("add then list: not at all: thread",)))
+    )
+    assert "- one: solved again: add then list: not at all: thread" in table
     assert "| 2/3 |" in table
 
 
