@@ -7,7 +7,7 @@ a host waits for the tool list, not for planners.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -93,6 +93,10 @@ class Bank:
         context.notes.followers.append(partial(follow_drift, context=context))
         context.notes.followers.append(self._recover_beside)
         context.connections.on_change(self._tools_changed)
+
+    def keep_to(self, servers: Iterable[str]) -> None:
+        """Call no tool of any other server from here on, whatever is solved."""
+        self.context = self.context.within(servers)
 
     def _recover_beside(self, drift: Drift) -> None:
         """Begin to recover what a change upstream has made stale."""

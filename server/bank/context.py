@@ -127,6 +127,13 @@ class Context:
         """Return the context with one model in every role, as a person chose; None: no change."""
         return replace(self, models=self.models.choosing(model))
 
+    def within(self, servers: Iterable[str]) -> Context:
+        """Return the context in which no other servers than these are configured; what was seen is shared."""
+        kept = {name: spec for name, spec in self.config.servers.items() if name in frozenset(servers)}
+        seen = self._seen
+        own = _Seen(listed=seen.listed, kept=seen.kept, eras=seen.eras, stored=seen.stored)
+        return replace(self, config=replace(self.config, servers=kept), _seen=own)
+
     async def snapshot(self, servers: Iterable[str] | None = None, patience: Patience = FOR_ALL) -> Snapshot:
         """Connect to servers and return all tools that are known, those last stored included.
 
@@ -159,6 +166,8 @@ class Context:
     def known(self) -> Snapshot:
         """Return the tools of configured servers: as listed now, else as stored."""
         live = self.connections.known
+        if not live.servers <= self.config.servers.keys():
+            live = Snapshot.of(*(tool for tool in live if tool.id.server in self.config.servers))
         if self._seen.stored is None:
             self._seen.stored = self.store.snapshot()
         stored = [

@@ -7,7 +7,7 @@ command needs them, so that help and mistakes answer at once.
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,6 +69,10 @@ class BankPort(Protocol):
     Methods raise the typed errors of `catalog.errors` and `skills_store.errors`; what a run came
     to is a report, never an error.
     """
+
+    def keep_to(self, servers: Iterable[str]) -> None:
+        """Call no tool of any other server from here on, whatever is solved."""
+        ...
 
     async def check(self, document: object, connect: bool = False) -> CheckReport:
         """Return the static faults of a document, against the stored snapshot or a fresh one."""

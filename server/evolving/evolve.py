@@ -42,6 +42,7 @@ Say = Callable[[str], None]
 class EvolvingBank(Protocol):
     """What evolving asks of a bank; nobody is to be asked for consent by it."""
 
+    def keep_to(self, servers: Sequence[str]) -> None: ...
     async def explore(self, exploration: Exploration) -> ExplorationReport: ...
     async def solve(self, task: str, request: SolveRequest) -> RepairReport: ...
     async def teach(self, task: ExploredTask, reserved: int = 0) -> Taught: ...
@@ -205,13 +206,14 @@ async def evolve(
     """Hold rounds until they are over, the budget is spent, or there is nothing to practise.
 
     Args:
-        bank: answers nobody's questions for consent, so that what writes is refused.
-        servers: explored in each round.
+        bank: answers nobody's questions for consent, so that what writes is refused; kept to the servers.
+        servers: explored in each round; tasks are solved with them alone.
         options: how.
         user_tasks: mixed in by `options.mix`.
         say: told what is being done.
     """
     started = anyio.current_time()
+    bank.keep_to(servers)
     evolution = _Evolution(bank, servers, options, say, [Standing(task) for task in user_tasks])
     rounds: list[RoundReport] = []
     stopped = None

@@ -124,6 +124,26 @@ async def test_what_writes_or_is_unknown_is_never_called_while_a_bank_evolves(op
     assert sum(one.picked_user for one in report.rounds) > 0
 
 
+async def test_a_server_that_nobody_named_is_not_called_even_where_its_tools_fit(open_desk):
+    units = ScriptedServer(
+        lambda: [ScriptedTool("look_up", lambda a: {"length": len(str(a))}, description="Look up a word.")]
+    )
+    other = ScriptedServer(
+        lambda: [ScriptedTool("change", lambda _: {"n": 2}, description="Change a word and look it up.")]
+    )
+    wish = Instance("Change a word and look it up", ("output.n == `2`",))
+    effects = {"odd": {"*": Effect.READ}, "other": {"*": Effect.PURE}}
+    async with open_desk({"odd": units, "other": other}, effects=effects) as desk:
+        before = await desk.bank.solve(wish.task, SolveRequest(checks=Checks(assertions=wish.assertions)))
+        called = other.log.count("change")
+        report = await evolve(desk.bank, ["odd"], options(), [PracticeTask("mine", (wish,), None, None)])
+        after = other.log.count("change")
+    assert before.status == "verified"
+    assert called > 0
+    assert after == called
+    assert sum(one.attempts for one in report.rounds) > 0
+
+
 async def test_a_task_is_taught_by_its_reference_and_the_reserved_instance_stays_unseen(open_desk):
     asked = Exploration(
         "units", ExplorationOptions(budget_calls=200, tasks=1, calls_per_second=10_000), learn=False
