@@ -37,7 +37,7 @@ _DEFAULTS = EvolveOptions()
     default=_DEFAULTS.budget_calls,
     show_default=True,
     type=click.IntRange(1),
-    help="Calls in all rounds.",
+    help="Calls in all rounds; what admission runs again for a skill comes on top.",
 )
 @click.option(
     "--picked",

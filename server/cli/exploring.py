@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, cast
 
 import click
+from click.core import ParameterSource
 
 from catalog.whole_file import write_whole
 from server.bank.upstreams.exploration import Exploration
-from server.cli.errors import NeedsApproval
+from server.cli.errors import WORLD, NeedsApproval
 from server.cli.options import EXISTING, session_command
 from server.cli.render_exploring import render_exploration, render_plan
 from server.cli.session import Session
 from server.exploration.findings import Severity
 from server.exploration.health_files import render_junit, render_sarif
 from server.exploration.options import Difficulty, ExplorationOptions
-from server.exploration.profile import parse_profile, render_profile
+from server.exploration.profile import Profile, parse_profile, render_profile
 from server.exploration.report import ExplorationReport
 from server.exploration.tasks import render_tasks
 
@@ -34,7 +37,7 @@ _DEFAULTS = ExplorationOptions()
     default=_DEFAULTS.budget_calls,
     show_default=True,
     type=click.IntRange(1),
-    help="Calls in all.",
+    help="Calls of the server in all; making skills of tasks runs these again on top.",
 )
 @click.option(
     "--difficulty",
@@ -65,7 +68,7 @@ _DEFAULTS = ExplorationOptions()
     show_default=True,
     help="A call without an answer for so long counts as hung.",
 )
-@click.option("--profile", type=EXISTING, metavar="FILE", help="Explore what this edited profile names.")
+@click.option("--profile", type=EXISTING, metavar="FILE", help="Explore as this edited profile says.")
 @click.option(
     "--write-profile", type=_FILE, metavar="FILE", help="Write the server's profile as YAML and call nothing."
 )
@@ -73,7 +76,11 @@ _DEFAULTS = ExplorationOptions()
 @click.option("--sarif", type=_FILE, metavar="FILE", help="Write the health report there as SARIF.")
 @click.option("--junit", type=_FILE, metavar="FILE", help="Write the health report there as JUnit XML.")
 @click.option("--learn/--no-learn", default=True, help="Whether skills are made of the tasks.")
-@click.option("--ci", is_flag=True, help="Exit with 1 on findings as bad as --fail-on; nothing is learned.")
+@click.option(
+    "--ci",
+    is_flag=True,
+    help="Do not ask, learn nothing, and exit with 1 on findings as bad as --fail-on.",
+)
 @click.option(
     "--fail-on",
     default="error",
@@ -116,6 +123,7 @@ def explore(
       skillbank explore clock --budget-calls 200 --out tasks.jsonl --sarif health.sarif --yes
       skillbank explore clock --ci --fail-on warning --junit health.xml
     """
+    _check_folders({"--write-profile": write_profile, "--out": out, "--sarif": sarif, "--junit": junit})
     try:
         options = ExplorationOptions(
             budget_calls=budget_calls,
@@ -128,21 +136,54 @@ def explore(
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    only = None if profile is None else parse_profile(profile).tools()
-    asked = Exploration(server, options, only, learn=learn and not ci)
+    asked = Exploration(server, options, learn=learn and not ci)
+    if profile is not None:
+        asked = _as_profiled(asked, parse_profile(profile))
     if write_profile is not None:
-        described = session.with_bank(lambda bank: bank.profile_server(asked))
-        write_whole(write_profile, render_profile(described).encode())
-        session.say(
-            f"wrote {write_profile}: edit it, then skillbank explore {server} --profile {write_profile}"
-        )
-        return 0
+        return _describe(session, asked, write_profile)
     if not (yes or ci):
         _ask(session, asked)
     report = session.with_bank(lambda bank: bank.explore(asked))
-    report = _written(report, out, sarif, junit)
+    threshold = cast("Severity", fail_on)
+    report = _written(report, out, sarif, junit, threshold if ci else "warning")
     session.show(report, render_exploration)
-    return 1 if ci and report.health.reaches(cast("Severity", fail_on)) else 0
+    if ci and report.health.reaches(threshold):
+        return 1
+    return WORLD if report.unreachable else 0
+
+
+def _check_folders(files: Mapping[str, Path | None]) -> None:
+    """Refuse files that could not be written when everything is done."""
+    for option, path in files.items():
+        if path is not None and not path.parent.is_dir():
+            raise click.UsageError(f"{option} {path}: there is no folder {path.parent}")
+
+
+def _as_profiled(asked: Exploration, profile: Profile) -> Exploration:
+    """Return the exploration as an edited profile wants it; what the command line says goes first."""
+    wanted, context = profile.preference, click.get_current_context()
+    is_said = {
+        name: context.get_parameter_source(name) == ParameterSource.COMMANDLINE
+        for name in ("difficulty", "style")
+    }
+    options = replace(
+        asked.options,
+        difficulty=asked.options.difficulty if is_said["difficulty"] else wanted.difficulty,
+        style=asked.options.style if is_said["style"] else wanted.style,
+        most_calls=wanted.operations,
+        most_entities=wanted.entities,
+        background=profile.background,
+    )
+    return replace(asked, options=options, only=profile.tools(), entities=profile.entity_of())
+
+
+def _describe(session: Session, asked: Exploration, path: Path) -> int:
+    """Write the server's profile and call nothing."""
+    described = session.with_bank(lambda bank: bank.profile_server(asked))
+    write_whole(path, render_profile(described).encode())
+    told = f"wrote {path}: edit it, then skillbank explore {asked.server} --profile {path}"
+    session.show(described, lambda console, _: console.print(told, markup=False, soft_wrap=True))
+    return 0
 
 
 def _ask(session: Session, asked: Exploration) -> None:
@@ -156,7 +197,11 @@ def _ask(session: Session, asked: Exploration) -> None:
 
 
 def _written(
-    report: ExplorationReport, out: Path | None, sarif: Path | None, junit: Path | None
+    report: ExplorationReport,
+    out: Path | None,
+    sarif: Path | None,
+    junit: Path | None,
+    fail_on: Severity,
 ) -> ExplorationReport:
     files: dict[str, str] = {}
     wanted: list[tuple[Literal["tasks", "sarif", "junit"], Path | None]] = [
@@ -170,7 +215,7 @@ def _written(
         text = {
             "tasks": lambda: render_tasks(report.tasks),
             "sarif": lambda: render_sarif(report.health, version("skillbank")),
-            "junit": lambda: render_junit(report.health),
+            "junit": lambda: render_junit(report.health, fail_on),
         }[kind]()
         write_whole(path, text.encode())
         files[kind] = str(path)

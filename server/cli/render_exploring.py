@@ -38,10 +38,16 @@ def render_plan(console: Console, plan: ExplorationPlan) -> None:
     for name, reason in list(plan.withheld.items())[:_NAMED]:
         console.print(Text.assemble("  never ", plain(name), (f"  {reason}", "dim")), soft_wrap=True)
     console.print(f"model: {plan.model or 'none; all of it is deterministic'}", markup=False)
+    if plan.learns:
+        console.print("making skills of the tasks runs them again on top of that; --no-learn leaves it out")
+    if plan.style and not plan.model:
+        console.print(plain(f"the style {plan.style!r} needs a model and is not used"), soft_wrap=True)
 
 
 def render_exploration(console: Console, report: ExplorationReport) -> None:
     """Draw the answer of `explore`."""
+    if report.unreachable:
+        console.print(plain(f"nothing was called: {report.unreachable}"), soft_wrap=True)
     _coverage(console, report.coverage)
     _health(console, report.health)
     if report.tasks or report.drafts:

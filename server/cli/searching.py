@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
@@ -27,7 +27,7 @@ class Searching:
 
 
 def search_options(command: _F) -> _F:
-    """Give a command `--strategy`, `--seed`, `--record` and `--resume`, passed on as `searching`."""
+    """Give a command the options of a search, passed on as `searching`."""
     standard = SearchOptions()
 
     @click.option(
@@ -46,6 +46,12 @@ def search_options(command: _F) -> _F:
         help="Draws what a population draws: the same search again. A search taken up keeps its own.",
     )
     @click.option(
+        "--attribution/--no-attribution",
+        default=standard.switches.attribution,
+        show_default=True,
+        help="Whether what earlier steps were worth orders the edits; it saved nothing where measured.",
+    )
+    @click.option(
         "--record",
         type=click.Path(dir_okay=False, path_type=Path),
         metavar="FILE",
@@ -59,11 +65,18 @@ def search_options(command: _F) -> _F:
     )
     @functools.wraps(command)
     def with_search(
-        *, strategy: StrategyName, seed: int, record: Path | None, resume: Path | None, **given: object
+        *,
+        strategy: StrategyName,
+        seed: int,
+        attribution: bool,
+        record: Path | None,
+        resume: Path | None,
+        **given: object,
     ) -> object:
         if record is not None and resume is not None and record != resume:
             raise click.UsageError("--resume goes on in its own file: give it alone, or --record alone")
-        options = SearchOptions(strategy=strategy, seed=seed)
+        switches = replace(standard.switches, attribution=attribution)
+        options = SearchOptions(strategy=strategy, seed=seed, switches=switches)
         return command(searching=Searching(options, record, resume), **given)
 
     return cast("_F", with_search)

@@ -9,7 +9,7 @@ from what was recorded where a test has the call.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -119,6 +119,19 @@ def _is_cut(call: RecordedCall) -> bool:
 
 
 @dataclass(frozen=True)
+class _Paced:
+    """A caller that waits before each call."""
+
+    inner: Caller
+    pace: Callable[[], Awaitable[None]]
+
+    async def call(self, request: CallRequest) -> Answer:
+        """Return the inner answer, in time."""
+        await self.pace()
+        return await self.inner.call(request)
+
+
+@dataclass(frozen=True)
 class Replayer:
     """Runs skills again, each time as if for the first time.
 
@@ -137,6 +150,8 @@ class Replayer:
     """What the operator says of labels and granted flows."""
     together: _Shared | None = None
     """The processes that its runs share; None: each run has its own."""
+    pace: Callable[[], Awaitable[None]] | None = None
+    """Awaited before each call, for a rate that is kept to; None: none is."""
 
     @asynccontextmanager
     async def sharing(self) -> AsyncGenerator[Replayer]:
@@ -170,7 +185,8 @@ class Replayer:
         servers = self.together or _Fresh(self.servers, self.fresh)
         episode = Episode(servers, effects, self.snapshot, NoConsent(), principal="replay")
         episode.set_plan(workflow, self.options.skills)
-        async with episode.candidate(Activity.REPLAY) as caller:
+        async with episode.candidate(Activity.REPLAY) as unpaced:
+            caller = unpaced if self.pace is None else _Paced(unpaced, self.pace)
             ran = await execute_workflow(
                 workflow,
                 dict(inputs),

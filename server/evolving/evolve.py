@@ -108,8 +108,11 @@ class _Evolution:
                 continue
             try:
                 report = await self._explored(server, number, share)
-            except (NothingToExplore, ServerUnavailable) as error:
+            except NothingToExplore as error:
                 problems[server] = str(error)
+                continue
+            if report.unreachable:
+                problems[server] = report.unreachable
                 continue
             allowed -= report.calls
             made[server] = self._take(report, number)

@@ -15,7 +15,7 @@ from server.exploration.probes import enum_values
 from server.exploration.scope import ExplorationScope
 from server.exploration.values import argument_schemas
 
-__all__ = ["Coverage", "measure_coverage"]
+__all__ = ["NOTHING_COVERED", "Coverage", "measure_coverage"]
 
 
 class Coverage(BaseModel):
@@ -40,6 +40,20 @@ class Coverage(BaseModel):
     """Failed calls by class."""
     never_succeeded: tuple[str, ...] = ()
     """Tools that were called and never succeeded."""
+
+
+NOTHING_COVERED = Coverage(
+    tools=0,
+    called=0,
+    succeeded=0,
+    withheld=0,
+    pairs=0,
+    joined=0,
+    enum_values=0,
+    enum_values_tried=0,
+    errors={},
+)
+"""Of a server that could not be reached."""
 
 
 def measure_coverage(

@@ -29,6 +29,8 @@ _MOST_OUTPUTS = 3
 _LONGEST_TEXT = 300
 _LONGEST_LIST = 20
 _MOST_INPUTS = 8
+_LONGEST_NAME, _MOST_WORDS = 24, 3
+"""Of an output that is called as the answer calls it."""
 _VERDICTS = frozenset({"success", "ok", "status", "valid", "message", "error", "errors"})
 
 
@@ -144,10 +146,16 @@ def _outputs(
         if not leaves:
             return {}
         for leaf in leaves[: _MOST_OUTPUTS if len(ends) == 1 else 1]:
-            name = _slug(leaf.key) or "result"
+            name = _output_name(leaf.key)
             wanted = name if name not in found else f"{name}_{len(found) + 1}"
             found[wanted] = str(Reference("nodes", ids[end.number], leaf.pointer))
     return found
+
+
+def _output_name(key: str) -> str:
+    """Return what an output is called: its key, unless that is a sentence, which may be anybody's."""
+    name = _slug(key)
+    return name if 0 < len(name) <= _LONGEST_NAME and name.count("_") < _MOST_WORDS else "result"
 
 
 def _is_telling(leaf: Leaf) -> bool:

@@ -11,7 +11,7 @@ from server.exploration.chains import Chain, chain_of
 from server.exploration.distilling import Draft, distil
 from server.exploration.duplicates import TaskShape, is_near_duplicate, shape_of, shape_of_task
 from server.exploration.observation import Observation
-from server.exploration.options import Difficulty
+from server.exploration.options import ExplorationOptions
 from server.exploration.scope import ExplorationScope
 from server.exploration.states import Shown
 from server.exploration.tasks import ExploredTask
@@ -28,13 +28,15 @@ class Drafting:
         observations: in order.
         shown: by number of an observation, the state that it shows.
         scope: of the server.
-        difficulty: of the hardest drafts.
+        options: what kind of tasks is wanted.
+        entities: what tools are about, by name.
     """
 
     observations: Sequence[Observation]
     shown: Mapping[int, Shown]
     scope: ExplorationScope
-    difficulty: Difficulty
+    options: ExplorationOptions
+    entities: Mapping[str, str]
 
     def drafts(self, made: Sequence[ExploredTask] = ()) -> Iterator[Draft]:
         """Yield drafts, the hardest first, without near-duplicates of each other and of what was made."""
@@ -43,21 +45,30 @@ class Drafting:
         for draft in filter(None, self._candidates()):
             tools = draft.chain.tools
             shape = shape_of(word_task(draft, draft.inputs), draft.workflow)
-            if (tools in seen and draft.chain.links == 0) or is_near_duplicate(shape, kept):
+            is_known = (tools in seen and draft.chain.links == 0) or is_near_duplicate(shape, kept)
+            if is_known or not self._is_wanted(draft):
                 continue
             seen.add(tools)
             kept.append(shape)
             yield draft
+
+    def _is_wanted(self, draft: Draft) -> bool:
+        """Return whether a draft keeps to what a person wants of one task."""
+        calls, entities = self.options.most_calls, self.options.most_entities
+        about = {self.entities[tool] for tool in draft.chain.tools if tool in self.entities}
+        return (calls is None or len(draft.chain.steps) <= calls) and (
+            entities is None or len(about) <= entities
+        )
 
     def _candidates(self) -> Iterator[Draft | None]:
         volatile = volatile_tools(self.observations, self.scope.changing)
         singles = first_successes(self.observations)
         singles.sort(key=lambda single: single.probe.tool.id.tool in volatile)
         alone = [distil(self._chain(single)) for single in singles]
-        if self.difficulty == 3:
+        if self.options.difficulty == 3:
             linked = sorted(self._linked(), key=lambda c: (not volatile.isdisjoint(c.tools), *_plainness(c)))
             yield from _alternating([*self._of_states(), *map(distil, linked)], alone)
-        if self.difficulty >= 2:
+        if self.options.difficulty >= 2:
             yield from self._of_two(singles)
         yield from alone
 

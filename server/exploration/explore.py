@@ -79,6 +79,8 @@ class Explorer:
     quarantined: Mapping[str, str] = field(default_factory=dict[str, str])
     model: MeteredBackend | None = None
     say: Said = lambda message, calls: None  # noqa: ARG005
+    entities: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What tools are about, by name."""
     made: Sequence[ExploredTask] = ()
     """Tasks there are already, which are not made again."""
     _model_problem: str | None = None
@@ -95,7 +97,7 @@ class Explorer:
         stopped = await self._until_spent(lambda: self._look_around(depth))
         depth.joined.update(depth.pairs_seen())
         scope, shown = self.session.scope, self._states.shown
-        drafting = Drafting(self.session.observations, shown, scope, self.options.difficulty)
+        drafting = Drafting(self.session.observations, shown, scope, self.options, self.entities)
         drafts = list(drafting.drafts(self.made))
         solved: list[Solved] = []
         dropped: dict[str, int] = {}
@@ -185,7 +187,7 @@ class Explorer:
         if self.model is None or self._model_problem is not None:
             return task
         try:
-            said = await converse(self.model, reword(task.task, task.inputs, self.options.style))
+            said = await converse(self.model, reword(task.task, task.inputs, self.options))
         except BackendError as error:
             self._model_problem = str(error)
             return task

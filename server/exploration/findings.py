@@ -38,6 +38,12 @@ def _rule(rule: str, severity: Severity, says: str, remedy: str) -> Rule:
 RULES: dict[str, Rule] = {
     rule.id: rule
     for rule in (
+        _rule(
+            "unavailable",
+            "error",
+            "the server does not start, or does not list its tools in time",
+            "start it by hand with the configured command, and see what it says",
+        ),
         _rule("crash", "error", "the process ends during a call", "catch the error and answer with isError"),
         _rule("hang", "error", "a call gets no answer in time", "bound the work, report progress, answer"),
         _rule(
@@ -155,6 +161,10 @@ class Finding(_Record):
     count: int = 1
     """Calls that show the same."""
 
+    def reaches(self, threshold: Severity) -> bool:
+        """Return whether it is at least as bad as a threshold."""
+        return _ORDER.index(self.severity) <= _ORDER.index(threshold)
+
 
 class HealthReport(_Record):
     """What an exploration found out about a server, for its author."""
@@ -178,8 +188,7 @@ class HealthReport(_Record):
 
     def reaches(self, threshold: Severity) -> bool:
         """Return whether a finding is at least as bad as a threshold."""
-        worst = self.worst()
-        return worst is not None and _ORDER.index(worst) <= _ORDER.index(threshold)
+        return any(finding.reaches(threshold) for finding in self.findings)
 
 
 def by_severity(findings: list[Finding]) -> tuple[Finding, ...]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pydantic import JsonValue
 
-from server.exploration.findings import RULES, Finding, HealthReport
+from server.exploration.findings import RULES, Finding, HealthReport, Severity
 
 __all__ = ["render_junit", "render_sarif"]
 
+_NOT_XML: Final = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -61,18 +63,19 @@ def _result(finding: Finding, server: str) -> dict[str, JsonValue]:
     }
 
 
-def render_junit(report: HealthReport) -> str:
-    """Return the report as one test suite: a test case for each tool, errors and warnings as failures."""
+def render_junit(report: HealthReport, fail_on: Severity = "warning") -> str:
+    """Return the report as one test suite: a test case for each tool, findings as bad as that as failures."""
     tools = sorted({finding.tool for finding in report.findings if finding.tool} | set(report.slowest))
     named = [*tools, None] if any(f.tool is None for f in report.findings) else [*tools]
-    suite = Element("testsuite", name=report.server, tests=str(len(named)))
+    suite = Element("testsuite", name=_clean(report.server), tests=str(len(named)))
     failures = 0
     for tool in named:
-        case = SubElement(suite, "testcase", classname=report.server, name=tool or "the server itself")
+        name = _clean(tool or "the server itself")
+        case = SubElement(suite, "testcase", classname=_clean(report.server), name=name)
         for finding in report.findings:
             if finding.tool != tool:
                 continue
-            if finding.severity == "note":
+            if not finding.reaches(fail_on):
                 SubElement(case, "system-out").text = _clean(f"{finding.rule}: {finding.message}")
                 continue
             failures += 1
@@ -92,4 +95,4 @@ def _told(finding: Finding) -> str:
 
 def _clean(text: str) -> str:
     """Return a text without characters that XML cannot hold."""
-    return "".join(c for c in text if c in "\t\n" or (ord(c) >= 32 and not 0xD800 <= ord(c) <= 0xDFFF))
+    return _NOT_XML.sub("", text)

@@ -33,6 +33,15 @@ class ExplorationOptions:
     chain_length: int = 4
     """Calls of the longest chain that is tried."""
 
+    most_calls: int | None = None
+    """In one task, None: what its chain needs."""
+    most_entities: int | None = None
+    """That the tools of one task are about, None: any number."""
+    background: str = ""
+    """Who asks, for a model that words tasks; empty: anybody."""
+
     def __post_init__(self) -> None:
         if self.budget_calls < 1 or self.tasks < 0 or self.calls_per_second <= 0:
             raise ValueError("an exploration needs at least one call, no negative tasks and a positive rate")
+        if self.call_timeout_seconds <= 0:
+            raise ValueError("a call needs more than zero seconds")

@@ -57,9 +57,9 @@ class Entity(_Record):
 class TaskPreference(_Record):
     """What kind of tasks are wanted."""
 
-    entities: int = Field(default=2, ge=1)
+    entities: int = Field(default=4, ge=1)
     """Entities in one task, at most."""
-    operations: int = Field(default=3, ge=1)
+    operations: int = Field(default=6, ge=1)
     """Calls in one task, at most."""
     difficulty: Difficulty = 3
     style: str = ""
@@ -70,8 +70,13 @@ class Profile(_Record):
 
     name: str
     background: str = "A user of this server."
+    """Who asks, for a model that words tasks."""
     entities: tuple[Entity, ...] = ()
     preference: TaskPreference = TaskPreference()
+
+    def entity_of(self) -> dict[str, str]:
+        """Return what each tool is about, by its name."""
+        return {operation.name: entity.name for entity in self.entities for operation in entity.operations}
 
     def tools(self) -> frozenset[str]:
         """Return the names of the tools that are to be explored."""

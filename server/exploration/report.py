@@ -37,6 +37,10 @@ class ExplorationPlan(_Record):
     """Tools that are never called, with the reason."""
     model: str | None = None
     """Who proposes calls and words tasks, None: nobody, all of it is deterministic."""
+    style: str = ""
+    """How a model is to word tasks."""
+    learns: bool = True
+    """Whether skills are made, which runs tasks again beyond the budget."""
 
 
 class ExploredSkill(_Record):
@@ -79,6 +83,8 @@ class ExplorationReport(_Record):
     budget_calls: int = 0
     seconds: float = 0.0
     stopped: str | None = None
+    unreachable: str = ""
+    """Why nothing of the server could be called, empty where it could."""
     model: str | None = None
     model_problem: str | None = None
     files: dict[str, str] = Field(default_factory=dict[str, str])

@@ -144,7 +144,7 @@ class ExplorationSession:
         await stack.aclose()
 
     async def _answer(self, probe: Probe) -> CallOutcome:
-        await self._wait_for_rate()
+        await self.wait_for_rate()
         try:
             process = self._process or await self._start()
         except (CatalogError, ValueError) as error:
@@ -162,7 +162,8 @@ class ExplorationSession:
         self._process = await self._stack.enter_async_context(opened)
         return self._process
 
-    async def _wait_for_rate(self) -> None:
+    async def wait_for_rate(self) -> None:
+        """Wait until one more call keeps to the rate."""
         now = anyio.current_time()
         if now < self._next_call:
             await anyio.sleep(self._next_call - now)

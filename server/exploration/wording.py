@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from catalog.plain_text import plain_text
 from server.backends.backend import Completion, Message, Request
 from server.exploration.distilling import Draft
+from server.exploration.options import ExplorationOptions
 from server.planning.conversation import Conversation
 from skills_store.workflow.model import Node
 from skills_store.workflow.references import parse_reference
@@ -115,15 +116,18 @@ def says_all(text: str, inputs: Mapping[str, JsonValue]) -> bool:
     )
 
 
-def reword(text: str, inputs: Mapping[str, JsonValue], style: str) -> Conversation[str | None]:
+def reword(
+    text: str, inputs: Mapping[str, JsonValue], options: ExplorationOptions
+) -> Conversation[str | None]:
     """Ask a model to say a task as a person would; None where its answer leaves a value out.
 
     Yields: one request at high temperature.
     """
-    wish = f" Style: {style}." if style else ""
+    wish = f" Style: {options.style}." if options.style else ""
+    who = f" That person: {options.background}" if options.background else ""
     asked = (
         "Rewrite this task as a person would ask for it, in one or two sentences, without naming any tool."
-        f" Keep every value exactly as it is written.{wish}\n\n{text}"
+        f" Keep every value exactly as it is written.{wish}{who}\n\n{text}"
     )
     schema: dict[str, JsonValue] = {
         "type": "object",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ class Exploration:
     only: frozenset[str] | None = None
     learn: bool = True
     """Whether skills are made of the tasks."""
+    entities: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What each tool is about, by its name; tools that are not named are about nothing in particular."""
     reserved: int = 0
     """Held-out instances of each task that learning never sees, the last ones: for whoever measures it."""
     made: tuple[ExploredTask, ...] = ()

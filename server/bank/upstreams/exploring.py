@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import anyio
 
@@ -11,8 +12,10 @@ from server.backends.errors import BackendError
 from server.bank.context import Context
 from server.bank.upstreams.exploration import Exploration
 from server.bank.upstreams.teaching import learn_lessons, learn_skill_of, scoped_replayer, teach_task
+from server.exploration.coverage import NOTHING_COVERED
 from server.exploration.errors import NothingToExplore
 from server.exploration.explore import Explored, Explorer
+from server.exploration.findings import RULES, Finding, HealthReport
 from server.exploration.profile import Profile, TaskPreference, profile_of
 from server.exploration.report import ExplorationPlan, ExplorationReport, ExploredSkill, PlannedTool, Taught
 from server.exploration.scope import ExplorationScope, exploration_scope
@@ -52,6 +55,8 @@ async def plan_exploration(exploration: Exploration, context: Context) -> Explor
         tools=tuple(tools),
         withheld=dict(scope.withheld),
         model=None if planner.kind == "none" else str(planner),
+        style=exploration.options.style,
+        learns=exploration.learn,
     )
 
 
@@ -74,6 +79,11 @@ async def _scope(exploration: Exploration, context: Context) -> ExplorationScope
         why = "; ".join(report.problems) or f"it is {report.status}"
         raise ServerUnavailable(server, why)
     tools = [tool for tool in listed if exploration.only is None or tool.id.tool in exploration.only]
+    if listed and not tools:
+        named = ", ".join(sorted(exploration.only or ()))
+        raise NothingToExplore(
+            f"{server!r} lists none of the tools that the profile names: {named or 'none'}"
+        )
     scope = exploration_scope(server, tools, context.effects)
     if not scope.allowed:
         raise NothingToExplore(
@@ -89,23 +99,29 @@ async def explore_server(exploration: Exploration, context: Context) -> Explorat
 
     Off unless it is asked for. Only what the effect policy lets repeat is called, in fresh processes.
 
+    A server that cannot be reached is reported as that.
+
     Raises:
-        NothingToExplore, ServerUnavailable: as of `plan_exploration`.
+        NothingToExplore: as of `plan_exploration`.
     """
     started = anyio.current_time()
-    scope = await _scope(exploration, context)
+    try:
+        scope = await _scope(exploration, context)
+    except ServerUnavailable as error:
+        return _unreachable(exploration, str(error), anyio.current_time() - started)
     connection = next(r for r in context.connections.reports() if r.name == exploration.server)
     options = exploration.options
     model, problem = await _explorer_model(context)
     async with open_session(context.connections, scope, options) as session:
         explorer = Explorer(
             session=session,
-            replayer=scoped_replayer(scope, context),
+            replayer=replace(scoped_replayer(scope, context), pace=session.wait_for_rate),
             options=options,
             problems=connection.problems,
             quarantined=connection.quarantined,
             model=model,
             say=lambda message, calls: context.progress(Progress("explore", message, calls=calls)),
+            entities=exploration.entities,
             made=exploration.made,
         )
         explored = await explorer.explore()
@@ -137,6 +153,24 @@ async def _explorer_model(context: Context) -> tuple[MeteredBackend | None, str 
     except BackendError as error:
         return None, str(error)
     return (None, None) if backend is None else (MeteredBackend(backend), None)
+
+
+def _unreachable(exploration: Exploration, why: str, seconds: float) -> ExplorationReport:
+    finding = Finding(
+        rule="unavailable",
+        severity=RULES["unavailable"].severity,
+        tool=None,
+        message=why,
+        remedy=RULES["unavailable"].remedy,
+    )
+    return ExplorationReport(
+        server=exploration.server,
+        coverage=NOTHING_COVERED,
+        health=HealthReport(server=exploration.server, findings=(finding,)),
+        budget_calls=exploration.options.budget_calls,
+        seconds=seconds,
+        unreachable=why,
+    )
 
 
 def _report(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +27,10 @@ class FakeBank:
     asked: list[tuple[Any, ...]] = field(default_factory=list)
     progress: tuple[Progress, ...] = ()
     open: bool = False
+    kept_to: tuple[str, ...] = ()
+
+    def keep_to(self, servers: Iterable[str]) -> None:
+        self.kept_to = tuple(servers)
 
     def __getattr__(self, name: str):
         if name.startswith("_") or name not in self.answers:

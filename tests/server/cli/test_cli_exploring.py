@@ -15,6 +15,14 @@ from server.execution.consent import NoConsent
 from server.exploration.coverage import Coverage
 from server.exploration.errors import NothingToExplore
 from server.exploration.findings import Finding, HealthReport, ShownCall
+from server.exploration.profile import (
+    Entity,
+    Operation,
+    Profile,
+    TaskPreference,
+    parse_profile,
+    render_profile,
+)
 from server.exploration.report import ExplorationPlan, ExplorationReport, ExploredSkill, PlannedTool
 from server.reports import SkillsReport
 from server.reports.experience import ExperienceReport
@@ -112,6 +120,55 @@ def test_a_server_that_nothing_may_be_called_of_is_misuse(cli):
     assert ran.json["error"]["kind"] == "not_explored"
 
 
+@pytest.mark.parametrize("option", ["--out", "--sarif", "--junit", "--write-profile"])
+def test_a_file_that_could_not_be_written_is_misuse_before_anything_is_called(cli, option: str):
+    cli.bank.answers |= {"explore": explored(), "profile_server": Profile(name="clock")}
+    ran = cli("explore", "clock", "--yes", option, str(cli.folder / "nowhere" / "file"))
+    assert ran.code == 2
+    assert f"{option} " in ran.err
+    assert "there is no folder" in ran.err
+    assert cli.bank.asked == []
+
+
+def test_a_call_needs_time(cli):
+    ran = cli("explore", "clock", "--yes", "--call-seconds", "-1")
+    assert ran.code == 2
+    assert "more than zero seconds" in ran.err
+
+
+def test_a_server_that_cannot_be_reached_is_reported_and_exits_with_4(cli):
+    lost = explored(found("unavailable", "error")).model_copy(update={"unreachable": "it ended at once"})
+    cli.bank.answers |= {"explore": lost}
+    ran = cli("explore", "clock", "--yes", "--sarif", str(cli.folder / "h.sarif"))
+    assert ran.code == 4
+    assert "nothing was called: it ended at once" in ran.out
+    assert "unavailable" in (cli.folder / "h.sarif").read_text()
+    assert cli("explore", "clock", "--ci").code == 1
+
+
+def test_an_edited_profile_says_what_kind_of_tasks_is_wanted(cli):
+    cli.bank.answers |= {"explore": explored(), "profile_server": Profile(name="clock")}
+    path = cli.folder / "clock.yaml"
+    described = cli("explore", "clock", "--write-profile", str(path), "--json")
+    assert described.json["name"] == "clock"
+    edited = parse_profile(path).model_copy(
+        update={
+            "background": "A watchmaker.",
+            "entities": (Entity(name="time", operations=(Operation(name="now"),)),),
+            "preference": TaskPreference(difficulty=1, operations=2, entities=1, style="brief"),
+        }
+    )
+    path.write_text(render_profile(edited))
+    assert cli("explore", "clock", "--yes", "--profile", str(path)).code == 0
+    assert cli("explore", "clock", "--yes", "--profile", str(path), "--difficulty", "2").code == 0
+    first, second = [one[1] for one in cli.bank.asked if one[0] == "explore"]
+    wanted = first.options
+    assert (first.only, first.entities) == ({"now"}, {"now": "time"})
+    assert (wanted.difficulty, wanted.most_calls, wanted.most_entities) == (1, 2, 1)
+    assert (wanted.style, wanted.background) == ("brief", "A watchmaker.")
+    assert (second.options.difficulty, second.options.style) == (2, "brief")
+
+
 def evolving(cli) -> None:
     cli.bank.answers |= {
         "plan_exploration": PLAN,
@@ -143,6 +200,7 @@ def test_rounds_are_held_with_nobody_to_ask_for_approvals(cli):
     )
     assert isinstance(cli.consents[-1].asked, NoConsent)
     assert "there is no task to practise" in ran.out
+    assert cli.bank.kept_to == ("clock",)
 
 
 def test_a_bad_file_of_tasks_is_misuse_before_anything_is_asked(cli):
