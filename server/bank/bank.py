@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from server.exploration.tasks import ExploredTask
     from server.reports.experience import DroppedReport, ExperienceReport, UnitReport
     from server.training.export import Exported
+    from server.verification.reference_judge import ReferenceVerdict
 
 __all__ = ["Bank"]
 
@@ -243,6 +244,18 @@ class Bank:
         from server.bank.upstreams.exploring import explore_server
 
         return await explore_server(exploration, self.context.serving(None, progress))
+
+    async def can_judge(self) -> bool:
+        """Return whether a model is configured that judges what no check can tell."""
+        from server.bank.episode.reference_judging import can_judge
+
+        return await can_judge(self.context)
+
+    async def judge_explored(self, task: ExploredTask, report: RepairReport) -> ReferenceVerdict:
+        """Return a model's word on whether a run did what the reference of an explored task did."""
+        from server.bank.episode.reference_judging import judge_explored
+
+        return await judge_explored(task, report, self.context)
 
     async def teach(self, task: ExploredTask, reserved: int = 0) -> Taught:
         """Learn an explored task from runs of its reference; the last `reserved` instances stay unseen."""

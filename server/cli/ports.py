@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from server.reset_trial import ResetTrial, TrialVerdict
     from server.training.export import Exported
     from server.verification import Checks
+    from server.verification.reference_judge import ReferenceVerdict
 
 __all__ = ["BankPort", "OpenBank", "ServeRequest", "Wiring", "product_wiring"]
 
@@ -102,6 +103,14 @@ class BankPort(Protocol):
 
     async def explore(self, exploration: Exploration) -> ExplorationReport:
         """Explore a server within a budget; make tasks and learn skills from them."""
+        ...
+
+    async def can_judge(self) -> bool:
+        """Return whether a model is configured that judges what no check can tell."""
+        ...
+
+    async def judge_explored(self, task: ExploredTask, report: RepairReport) -> ReferenceVerdict:
+        """Return a model's word on whether a run did what the reference of an explored task did."""
         ...
 
     async def teach(self, task: ExploredTask, reserved: int = 0) -> Taught:

@@ -62,6 +62,10 @@ def _beside(console: Console, one: RoundReport) -> None:
         console.print(plain(f"round {one.number}: new in use: {', '.join(one.skills)}"), soft_wrap=True)
     for name, why in [*one.problems.items(), *one.not_taught.items()]:
         console.print(plain(f"round {one.number}: {name}: {why}"), style="yellow", soft_wrap=True)
+    if one.judged:
+        console.print(
+            f"round {one.number}: a model told of {one.judged} attempts whose answers no check can tell"
+        )
     if one.stopped_by_world:
         console.print(
             f"round {one.number}: {one.stopped_by_world} attempts say nothing: the server or a missing"

@@ -27,6 +27,8 @@ from server.reports import RepairReport, SkillsReport
 from server.reports.experience import ExperienceReport
 from server.requests import Budget, SolveRequest
 from server.verification import Checks
+from server.verification.reference_judge import ReferenceVerdict
+from skills_store.episodes import Outcome
 
 __all__ = ["EvolvingBank", "Say", "evolve"]
 
@@ -45,6 +47,8 @@ class EvolvingBank(Protocol):
     def keep_to(self, servers: Sequence[str]) -> None: ...
     async def explore(self, exploration: Exploration) -> ExplorationReport: ...
     async def solve(self, task: str, request: SolveRequest) -> RepairReport: ...
+    async def can_judge(self) -> bool: ...
+    async def judge_explored(self, task: ExploredTask, report: RepairReport) -> ReferenceVerdict: ...
     async def teach(self, task: ExploredTask, reserved: int = 0) -> Taught: ...
     async def list_skills(self) -> SkillsReport: ...
     async def list_experience(self) -> ExperienceReport: ...
@@ -59,8 +63,12 @@ class _Evolution:
     options: EvolveOptions
     say: Say
     standings: list[Standing]
+    judges: bool = False
+    """Whether a model can tell what no check tells."""
     made: list[ExploredTask] = field(default_factory=list[ExploredTask])
     calls: int = 0
+    judged: int = 0
+    """Attempts that the model told of."""
 
     @property
     def left(self) -> int:
@@ -68,7 +76,7 @@ class _Evolution:
 
     async def round(self, number: int) -> RoundReport:
         """Hold one round and return what it brought."""
-        started, calls = anyio.current_time(), self.calls
+        started, calls, judged = anyio.current_time(), self.calls, self.judged
         skills, lessons = await self._skills(), await self._lessons()
         allowed = self.left // (self.options.rounds - number + 1)
         explored, problems = await self._explore(number, int(allowed * _FOR_EXPLORING))
@@ -86,6 +94,7 @@ class _Evolution:
             attempts=len(told),
             solved=sum(outcome == "right" for outcome, _ in told),
             by_skill=sum(outcome == "right" and route == "direct" for outcome, route in told),
+            judged=self.judged - judged,
             stopped_by_world=sum(outcome == "world" for outcome, _ in told),
             taught=tuple(one.task for one in taught if not one.reason),
             not_taught={one.task: one.reason for one in taught if one.reason},
@@ -135,7 +144,7 @@ class _Evolution:
         """Take the tasks of an exploration; return how many can be practised."""
         named = [task.model_copy(update={"id": f"r{number}-{task.id}"}) for task in report.tasks]
         self.made.extend(named)
-        practised = [practice_of(task) for task in named if task.assertions]
+        practised = [practice_of(task) for task in named if task.assertions or self.judges]
         self.standings.extend(Standing(task) for task in practised)
         return len(practised)
 
@@ -145,11 +154,22 @@ class _Evolution:
         report = await self._solve(one.next_instance)
         if report is None:
             return None
-        outcome = outcome_of(report)
+        outcome = await self._outcome(one, report)
         if outcome != "world":
             one.attempts += 1
             one.right += outcome == "right"
         return outcome, report.route
+
+    async def _outcome(self, one: Standing, report: RepairReport) -> Outcome:
+        """Return what an attempt came to; where no check can tell, what the judge says, if anything."""
+        task = one.task.reference
+        if task is None or task.check != "judge" or outcome_of(report) == "wrong":
+            return outcome_of(report)
+        verdict = await self.bank.judge_explored(task, report)
+        if verdict.score is None:
+            return "world"
+        self.judged += 1
+        return "right" if verdict.is_right else "wrong"
 
     async def _solve(self, instance: Instance) -> RepairReport | None:
         if not self.left:
@@ -163,7 +183,7 @@ class _Evolution:
     def _wants_teaching(self, one: Standing) -> bool:
         """Return whether attempts at a task failed that has a reference, which nobody learned from yet."""
         task = one.task.reference
-        if task is None or one.is_taught or one.right == one.attempts:
+        if task is None or not task.assertions or one.is_taught or one.right == one.attempts:
             return False
         return self.left >= len(task.reference.nodes) * len(task.instances)
 
@@ -217,7 +237,8 @@ async def evolve(
     """
     started = anyio.current_time()
     bank.keep_to(servers)
-    evolution = _Evolution(bank, servers, options, say, [Standing(task) for task in user_tasks])
+    standings, judges = [Standing(task) for task in user_tasks], await bank.can_judge()
+    evolution = _Evolution(bank, servers, options, say, standings, judges)
     rounds: list[RoundReport] = []
     stopped = None
     for number in range(1, options.rounds + 1):

@@ -60,8 +60,11 @@ class _UserTask(BaseModel):
 
 
 def practice_of(task: ExploredTask) -> PracticeTask:
-    """Return an explored task to practise on; its last instance is for examining where there are two."""
-    instances = [Instance(one.task, one.assertions) for one in task.instances]
+    """Return an explored task to practise on; its last instance is for examining where there are two.
+
+    One that only a judge can tell has one instance, without assertions.
+    """
+    instances = [Instance(one.task, one.assertions) for one in task.instances] or [Instance(task.task, ())]
     return PracticeTask(task.id, *_divided(instances), reference=task)
 
 

@@ -27,6 +27,8 @@ class RoundReport(_Record):
     solved: int = 0
     by_skill: int = 0
     """Solved attempts that a skill made, without a plan."""
+    judged: int = 0
+    """Attempts that a model told of by the reference, since no check can tell their answers."""
     stopped_by_world: int = 0
     """Attempts that say nothing: the server or a person stood in the way."""
     taught: tuple[str, ...] = ()

@@ -32,6 +32,9 @@ class FakeBank:
     def keep_to(self, servers: Iterable[str]) -> None:
         self.kept_to = tuple(servers)
 
+    async def can_judge(self) -> bool:
+        return False
+
     def __getattr__(self, name: str):
         if name.startswith("_") or name not in self.answers:
             raise AttributeError(name)
