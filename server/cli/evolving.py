@@ -69,6 +69,21 @@ _DEFAULTS = EvolveOptions()
     type=click.FloatRange(0.0, min_open=True),
     help="Of one attempt.",
 )
+@click.option(
+    "--rate",
+    "calls_per_second",
+    default=_DEFAULTS.calls_per_second,
+    show_default=True,
+    type=click.FloatRange(0.0, min_open=True),
+    help="Calls per second of exploring at most.",
+)
+@click.option(
+    "--call-seconds",
+    default=_DEFAULTS.call_timeout_seconds,
+    show_default=True,
+    type=click.FloatRange(0.0, min_open=True),
+    help="A call of exploring without an answer for so long counts as hung.",
+)
 @click.option("--seed", default=0, show_default=True, help="Of made-up values.")
 @click.option("--out", type=_FILE, metavar="FILE", help="Write the tasks that were made there.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -84,6 +99,8 @@ def evolve(
     tasks: Path | None,
     mix: float,
     seconds: float,
+    calls_per_second: float,
+    call_seconds: float,
     seed: int,
     out: Path | None,
     yes: bool,
@@ -107,6 +124,8 @@ def evolve(
         attempts=attempts,
         mix=mix,
         seconds=seconds,
+        calls_per_second=calls_per_second,
+        call_timeout_seconds=call_seconds,
         seed=seed,
     )
     own = () if tasks is None else read_user_tasks(tasks)

@@ -134,6 +134,7 @@ class _Evolution:
             tasks=self.options.tasks,
             seed=self.options.seed + number - 1,
             calls_per_second=self.options.calls_per_second,
+            call_timeout_seconds=self.options.call_timeout_seconds,
         )
         earlier = tuple(task for task in self.made if server in task.servers)
         report = await self.bank.explore(Exploration(server, options, learn=False, made=earlier))

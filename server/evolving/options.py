@@ -26,6 +26,8 @@ class EvolveOptions:
     """Of made-up values; each round explores with the next one."""
     calls_per_second: float = 50.0
     """Rate limit towards each server while it is explored."""
+    call_timeout_seconds: float = 15.0
+    """A call of exploring without an answer for so long counts as hung."""
 
     def __post_init__(self) -> None:
         if min(self.rounds, self.budget_calls, self.tasks, self.attempts) < 1:

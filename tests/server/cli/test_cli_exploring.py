@@ -189,7 +189,8 @@ def test_nothing_evolves_before_somebody_says_yes(cli):
 def test_rounds_are_held_with_nobody_to_ask_for_approvals(cli):
     evolving(cli)
     cli.interactive = True
-    ran = cli("evolve", "clock", "clock", "--yes", "--rounds", "1", "--budget-calls", "90", "--seed", "7")
+    more = ("--budget-calls", "90", "--seed", "7", "--rate", "9", "--call-seconds", "2")
+    ran = cli("evolve", "clock", "clock", "--yes", "--rounds", "1", *more)
     assert ran.code == 0
     [asked] = [one[1] for one in cli.bank.asked if one[0] == "explore"]
     assert (asked.server, asked.learn, asked.options.seed, asked.options.budget_calls) == (
@@ -198,6 +199,7 @@ def test_rounds_are_held_with_nobody_to_ask_for_approvals(cli):
         7,
         45,
     )
+    assert (asked.options.calls_per_second, asked.options.call_timeout_seconds) == (9, 2)
     assert isinstance(cli.consents[-1].asked, NoConsent)
     assert "there is no task to practise" in ran.out
     assert cli.bank.kept_to == ("clock",)
