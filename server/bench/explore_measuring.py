@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,6 +25,7 @@ from server.bench.explore_report import HeldOutCase, ServerExplored
 from server.bench.explore_servers import SET_ASIDE, explored_document
 from server.exploration.feasibility import runs_by_chance
 from server.exploration.options import ExplorationOptions
+from server.exploration.pace import Pace
 from server.exploration.report import ExplorationReport
 from server.exploration.scope import exploration_scope
 from server.exploration.tasks import ExploredTask
@@ -178,7 +179,8 @@ async def _solved_again(task: ExploredTask, bank: Bank) -> tuple[bool, str]:
     context, [server] = bank.context, task.servers
     snapshot = await context.snapshot([server])
     scope = exploration_scope(server, snapshot.of_server(server), context.effects)
-    replayer = scoped_replayer(scope, context)
+    pace = Pace(ExplorationOptions().calls_per_second)  # as exploring itself: some servers fail when hurried
+    replayer = replace(scoped_replayer(scope, context), pace=pace.wait)
     run, remark = await replayer.run_workflow(task.reference, task.inputs), ""
     if runs_by_chance(run):
         remark = f"only in a second process; in the first: {run.faults[0].message}"

@@ -49,7 +49,7 @@ def search_options(command: _F) -> _F:
         "--attribution/--no-attribution",
         default=standard.switches.attribution,
         show_default=True,
-        help="Whether what earlier steps were worth orders the edits; it saved nothing where measured.",
+        help="Whether what earlier steps were worth orders the edits; it saved little where measured.",
     )
     @click.option(
         "--record",

@@ -21,6 +21,7 @@ from catalog.result import CallFailure, CallOutcome, FailureKind, RanUpstream
 from server.execution.servers import ServerProcess
 from server.exploration.observation import Observation, Origin, Probe
 from server.exploration.options import ExplorationOptions
+from server.exploration.pace import Pace
 from server.exploration.provenance import Provenance
 from server.exploration.scope import ExplorationScope
 from server.exploration.values import KnownValues
@@ -62,14 +63,16 @@ class ExplorationSession:
     """Of the process that is running."""
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _process: ServerProcess | None = None
-    _next_call: float = 0.0
     _limit: float = math.inf
     known: KnownValues = field(init=False)
     """What is known of good values so far."""
+    pace: Pace = field(init=False)
+    """What every call waits for, also those that check tasks."""
     _provenance: Provenance = field(init=False)
 
     def __post_init__(self) -> None:
         self.known = KnownValues(self.options.seed)
+        self.pace = Pace(self.options.calls_per_second)
         self._provenance = Provenance(self.known)
 
     @property
@@ -144,7 +147,7 @@ class ExplorationSession:
         await stack.aclose()
 
     async def _answer(self, probe: Probe) -> CallOutcome:
-        await self.wait_for_rate()
+        await self.pace.wait()
         try:
             process = self._process or await self._start()
         except (CatalogError, ValueError) as error:
@@ -161,13 +164,6 @@ class ExplorationSession:
         opened = self.connections.isolated(self.scope.server, reset)
         self._process = await self._stack.enter_async_context(opened)
         return self._process
-
-    async def wait_for_rate(self) -> None:
-        """Wait until one more call keeps to the rate."""
-        now = anyio.current_time()
-        if now < self._next_call:
-            await anyio.sleep(self._next_call - now)
-        self._next_call = max(now, self._next_call) + 1 / self.options.calls_per_second
 
 
 def _places(observation: Observation) -> Iterator[tuple[str, JsonValue]]:

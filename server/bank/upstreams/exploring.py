@@ -115,7 +115,7 @@ async def explore_server(exploration: Exploration, context: Context) -> Explorat
     async with open_session(context.connections, scope, options) as session:
         explorer = Explorer(
             session=session,
-            replayer=replace(scoped_replayer(scope, context), pace=session.wait_for_rate),
+            replayer=replace(scoped_replayer(scope, context), pace=session.pace.wait),
             options=options,
             problems=connection.problems,
             quarantined=connection.quarantined,
