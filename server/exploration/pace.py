@@ -19,6 +19,7 @@ class Pace:
     async def wait(self) -> None:
         """Wait until one more call keeps to the rate."""
         now = anyio.current_time()
-        if now < self._next:
-            await anyio.sleep(self._next - now)
-        self._next = max(now, self._next) + 1 / self.calls_per_second
+        turn = max(now, self._next)
+        self._next = turn + 1 / self.calls_per_second
+        if turn > now:
+            await anyio.sleep(turn - now)
