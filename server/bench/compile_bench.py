@@ -33,10 +33,17 @@ from server.bench.compile_report import (
 )
 from server.bench.compile_selection import measure_selection
 from server.bench.compile_table import render_compile_report
-from server.bench.compile_tau import DOMAINS, measure_tau
+from server.bench.compile_tau import measure_tau
 from server.bench.errors import BenchError
 from server.bench.families import Family, compile_families
-from server.bench.fetched import (
+from server.bench.kept import Kept
+from server.bench.peer import Peer
+from server.bench.registry import COMPILE_PARTS
+from server.bench.request import BenchRequest, Measured, show_progress
+from server.fixtures.demo_files import build_fixtures
+from server.fixtures.demo_servers import installed_versions
+from server.fixtures.errors import FixtureError
+from server.fixtures.fetched import (
     FETCHED_SERVERS,
     PEER,
     cache_folder,
@@ -44,12 +51,7 @@ from server.bench.fetched import (
     fetch_servers,
     servers_document,
 )
-from server.bench.fixtures import build_fixtures
-from server.bench.kept import Kept
-from server.bench.peer import Peer
-from server.bench.registry import COMPILE_PARTS
-from server.bench.request import BenchRequest, Measured, show_progress
-from server.bench.servers import installed_versions
+from server.fixtures.tau_tasks import DOMAINS
 from server.progress import Progress, ProgressListener, ignore_progress
 from server.settings import Settings, read_settings
 
@@ -150,7 +152,7 @@ async def _tau(options: CompileOptions, open_bank: OpenBank, notes: list[str]) -
         fetch_servers(DOMAINS, cache_folder(), options.listener)
     try:
         return await measure_tau(options.tau_pairs, open_bank, Kept(options.keep), options.listener)
-    except BenchError as error:
+    except (BenchError, FixtureError) as error:
         if options.fetch:
             raise
         notes.append(f"τ²-bench was left out, since a quick run fetches nothing: {error}")
@@ -209,7 +211,7 @@ def _peer(options: CompileOptions, config: Path, notes: list[str]) -> Peer | Non
         return None
     try:
         python = fetch_peer(cache_folder(), options.listener)
-    except BenchError as error:
+    except (BenchError, FixtureError) as error:
         notes.append(f"{PEER[0]} {PEER[1]} could not be had: {error}")
         return None
     return Peer(python, load_config(config).effects)

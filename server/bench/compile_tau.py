@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, cast
+from typing import Protocol
 
 from pydantic import JsonValue
 
@@ -23,20 +23,19 @@ from catalog.tools import ToolId
 from server.bank import Bank
 from server.bank.errors import BankError
 from server.bench.compile_report import TauCase, TauReport
-from server.bench.errors import BenchError
-from server.bench.fetched import cache_folder, fetched_entries
 from server.bench.kept import Kept
-from server.bench.tau_database import database_digest
 from server.bench.tau_saved import of_session
 from server.bench.tau_second import TauCause, base_of, cause_of, inputs_of
+from server.fixtures.fetched import cache_folder, fetched_entries
+from server.fixtures.tau_database import database_digest
+from server.fixtures.tau_tasks import DOMAINS, ReferenceRun, reference_runs
 from server.progress import Progress, ProgressListener
 from server.requests import SaveRequest
 from server.settings import Settings, read_settings
 from skills_store.skill import Skill
 
-__all__ = ["DOMAINS", "ReferenceRun", "measure_tau", "reference_runs"]
+__all__ = ["measure_tau"]
 
-DOMAINS = ("retail", "airline")
 _READS = ("get_*", "find_*", "list_*", "search_*", "calculate")
 
 
@@ -44,15 +43,6 @@ class OpenBank(Protocol):
     """Opens a bank (`server.wiring.open_bank`)."""
 
     def __call__(self, settings: Settings, *, memoise: bool) -> AbstractAsyncContextManager[Bank]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceRun:
-    """A task's words and the calls its reference run makes."""
-
-    id: str
-    task: str
-    calls: tuple[tuple[str, dict[str, JsonValue]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,28 +110,6 @@ def _settings(domain: str, folder: Path) -> Settings:
     config = folder / "config.json"
     config.write_text(json.dumps({"mcpServers": entries, "skillbank": own}), encoding="utf-8")
     return read_settings(config=config, store=folder / "store.db")
-
-
-def reference_runs(domain: str) -> list[ReferenceRun]:
-    """Return the reference runs that a fetched server brings along.
-
-    Raises:
-        BenchError: the server is not there.
-    """
-    pattern = f"older/lib/python3*/site-packages/tau2_{domain}_mcp/data/tau2/domains/{domain}/tasks.json"
-    files = sorted(cache_folder().glob(pattern))
-    if not files:
-        raise BenchError(f"no tasks of τ²-bench {domain}: its server is not fetched")
-    tasks = cast("list[dict[str, Any]]", json.loads(files[0].read_text(encoding="utf-8")))
-    return [_reference_run(task) for task in tasks]
-
-
-def _reference_run(task: dict[str, Any]) -> ReferenceRun:
-    said = task["user_scenario"]["instructions"]
-    parts = (said.get("reason_for_call"), said.get("known_info"), said.get("task_instructions"))
-    actions = cast("list[dict[str, Any]]", task["evaluation_criteria"]["actions"] or [])
-    calls = tuple((action["name"], action["arguments"]) for action in actions)
-    return ReferenceRun(str(task["id"]), "\n".join(part for part in parts if part), calls)
 
 
 async def _measured(

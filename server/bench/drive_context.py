@@ -25,11 +25,11 @@ from server.backends.roles import with_backend
 from server.backends.scripted import ScriptedBackend
 from server.bank import Bank
 from server.bench.drive_report import ContextRow
-from server.bench.fixtures import REPOSITORY, build_fixtures
 from server.bench.kept import Kept
-from server.bench.servers import demo_document
 from server.context.policy import ContextPolicy, Template
 from server.driving.options import DriveOptions
+from server.fixtures.demo_files import REPOSITORY, build_fixtures
+from server.fixtures.demo_servers import demo_document
 from server.progress import Progress, ProgressListener
 from server.requests import Budget, SolveRequest
 from server.settings import Settings, read_settings

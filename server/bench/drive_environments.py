@@ -25,13 +25,13 @@ from websockets.asyncio.client import ClientConnection, connect
 from server.bench.drive_report import EnvironmentsMeasure
 from server.bench.errors import BenchError
 from server.bench.measures import Spread, spread_of
-from server.bench.servers import demo_document
 from server.environments.definitions import Definition, of_task_file
 from server.environments.instance import Instance
 from server.environments.instances import Instances, open_instances
 from server.environments.limits import Limits
 from server.environments.serving import environments_app
 from server.environments.world import JsonObject
+from server.fixtures.demo_servers import demo_document
 from server.progress import Progress, ProgressListener, ignore_progress
 from server.settings import read_settings
 from server.surface.serving import serve_app

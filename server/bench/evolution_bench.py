@@ -48,14 +48,15 @@ from server.bench.evolution_world import (
     part_of,
     world_config,
 )
-from server.bench.fetched import FETCHED_SERVERS
-from server.bench.fixtures import FIXTURES, build_fixtures
 from server.bench.kept import Kept
 from server.bench.models import answers_of
 from server.bench.planning_tape import NotRecorded, Tape, read_tape
 from server.bench.request import BenchRequest, Measured, show_progress
-from server.bench.servers import installed_versions
-from server.bench.tasks import BenchTask, evolution_tasks, load_tasks, place_fixtures
+from server.bench.tasks import evolution_tasks
+from server.fixtures.demo_files import FIXTURES, build_fixtures
+from server.fixtures.demo_servers import installed_versions
+from server.fixtures.fetched import FETCHED_SERVERS
+from server.fixtures.task_file import BenchTask, load_tasks, place_fixtures
 from server.progress import Progress, ProgressListener, ignore_progress
 from server.requests import Budget
 from server.settings import Settings, read_settings

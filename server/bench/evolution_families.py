@@ -22,12 +22,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 from catalog.result import CallSuccess
 from catalog.schema import json_type
 from catalog.tools import ToolId
-from server.bench.errors import BenchError, TasksRejected
+from server.bench.errors import BenchError
 from server.bench.evolution_world import world_config
 from server.bench.families import Family, PlannedStep, compile_families
-from server.bench.fixtures import FIXTURES, build_fixtures
 from server.bench.sessions import Answering, Session, answer_of, make_session
-from server.bench.tasks import BenchTask
+from server.fixtures.demo_files import FIXTURES, build_fixtures
+from server.fixtures.errors import TasksRejected
+from server.fixtures.task_file import BenchTask
 
 __all__ = ["AnsweredFamily", "family_task", "family_workflow", "parse_task_families", "task_families"]
 

@@ -26,12 +26,12 @@ from server.bank import Bank
 from server.bench.errors import BenchError
 from server.bench.evolution_report import McpBenchRow
 from server.bench.evolution_world import DISTRACTORS, WORLD_SERVERS, fetch_world
-from server.bench.fetched import fetch_environment, servers_document
 from server.bench.kept import Kept
 from server.bench.planning_tape import NotRecorded, Tape
 from server.evolution.driver import SearchResult, search
 from server.evolution.evaluate import Evaluator
 from server.evolution.options import SearchOptions
+from server.fixtures.fetched import fetch_environment, servers_document
 from server.planning.conversation import MeteredBackend
 from server.planning.deterministic import plan_deterministically
 from server.planning.heuristic_floor import plan_heuristic_floor

@@ -16,9 +16,9 @@ from server.backends.backend import Backend
 from server.bench.damage import DamageKind
 from server.bench.evolution_mix import simulate
 from server.bench.evolution_report import DETERMINISTIC, FLOOR, SIMULATED
-from server.bench.fixtures import FIXTURES
 from server.bench.planning_tape import Tape
-from server.bench.tasks import BenchTask
+from server.fixtures.demo_files import FIXTURES
+from server.fixtures.task_file import BenchTask
 from server.planning.conversation import MeteredBackend
 from server.planning.deterministic import plan_deterministically
 from server.planning.heuristic_floor import plan_heuristic_floor

@@ -16,9 +16,9 @@ from typing import Literal, cast
 from pydantic import JsonValue
 
 from catalog.tools import Snapshot
-from server.bench.fetched import FETCHED_SERVERS, cache_folder, fetch_servers, servers_document
-from server.bench.servers import DEMO_SERVERS
-from server.bench.tasks import BenchTask
+from server.fixtures.demo_servers import DEMO_SERVERS
+from server.fixtures.fetched import FETCHED_SERVERS, cache_folder, fetch_servers, servers_document
+from server.fixtures.task_file import BenchTask
 from server.progress import ProgressListener
 
 __all__ = [

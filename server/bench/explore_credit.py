@@ -16,9 +16,9 @@ from server.bench.damage import MEASURED
 from server.bench.evolution_conditions import Condition, measure_plan
 from server.bench.evolution_mix import STRENGTHS
 from server.bench.evolution_plans import Place, WeakPlan, simulated_plan
-from server.bench.tasks import BenchTask
 from server.evolution.options import SearchOptions, Switches
 from server.exploration.tasks import ExploredTask
+from server.fixtures.task_file import BenchTask
 from server.requests import Budget
 
 __all__ = ["CreditMeasured", "measure_credit"]

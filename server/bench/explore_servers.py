@@ -13,8 +13,8 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from server.bench.fetched import fetch_environment
-from server.bench.servers import demo_document
+from server.fixtures.demo_servers import demo_document
+from server.fixtures.fetched import fetch_environment
 from server.progress import ProgressListener
 
 __all__ = ["DEMO_EXPLORED", "SET_ASIDE", "SetAside", "explored_document", "requirements"]

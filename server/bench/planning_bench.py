@@ -24,15 +24,16 @@ from catalog.tools import Snapshot
 from server.backends.backend import Backend
 from server.bench.cases import Repairer, holds
 from server.bench.errors import BenchError
-from server.bench.fixtures import FIXTURES, build_fixtures
 from server.bench.models import answers_of
 from server.bench.planning_report import PlanningBenchReport, PlanReport, render_planning_report, ways_of
 from server.bench.planning_tape import NotRecorded, Tape, read_tape
 from server.bench.planning_ways import CONDITIONS, Condition
 from server.bench.repair_bench import OpenBank, demo_config
 from server.bench.request import BenchRequest, Measured, show_progress
-from server.bench.servers import installed_versions
-from server.bench.tasks import BenchTask, place_fixtures, planning_tasks
+from server.bench.tasks import planning_tasks
+from server.fixtures.demo_files import FIXTURES, build_fixtures
+from server.fixtures.demo_servers import installed_versions
+from server.fixtures.task_file import BenchTask, place_fixtures
 from server.planning.catalog_view import WHOLE_CATALOG_TOKENS
 from server.planning.conversation import MeteredBackend
 from server.planning.model_planner import ModelPlanner

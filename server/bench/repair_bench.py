@@ -24,7 +24,6 @@ from catalog.connections import open_connections
 from catalog.effects import Reset
 from catalog.tools import Snapshot
 from server.bench.cases import Case, CasePlan, Drawn, Repairer, draw_cases, given_cases, holds
-from server.bench.fixtures import build_fixtures
 from server.bench.repair_report import (
     CaseReport,
     MemoryMeasure,
@@ -33,8 +32,10 @@ from server.bench.repair_report import (
     tallies_of,
 )
 from server.bench.request import BenchRequest, Measured, show_progress
-from server.bench.servers import demo_document, installed_versions
-from server.bench.tasks import BenchTask, load_tasks, place_fixtures, reference_tasks
+from server.bench.tasks import reference_tasks
+from server.fixtures.demo_files import build_fixtures
+from server.fixtures.demo_servers import demo_document, installed_versions
+from server.fixtures.task_file import BenchTask, load_tasks, place_fixtures
 from server.progress import Progress, ProgressListener, ignore_progress
 from server.reports import RepairReport
 from server.requests import Budget, RepairRequest

@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 
 from server.bank.curation.curating import recover_stale
 from server.bench.renamed_relay import renamed_command
-from server.bench.servers import DEMO_SERVERS
 from server.bench.stream_episodes import Answer, Played, play
 from server.bench.stream_report import ChangedReport
 from server.bench.stream_tasks import FAMILIES, servers_of, stream_of
 from server.bench.stream_world import WAYS, Stage, open_stream_bank
+from server.fixtures.demo_servers import DEMO_SERVERS
 
 __all__ = ["measure_changed"]
 

@@ -22,15 +22,15 @@ from catalog.result import CallSuccess
 from catalog.tools import ToolId
 from server.bank import Bank
 from server.bench.errors import BenchError
-from server.bench.fetched import cache_folder, fetched_entries
 from server.bench.stream_foreign_tasks import ForeignCall, ForeignFamily, ForeignTask, WorldName
-from server.bench.tau_database import database_digest
 from server.environments.definitions import built_in
 from server.environments.instance import Instance
 from server.environments.instances import open_instances
 from server.environments.tasks import tau_tasks
 from server.environments.tool_server import TASK_VARIABLE, WorldTask, begin_world_task, calls_of
 from server.environments.world import JsonObject
+from server.fixtures.fetched import cache_folder, fetched_entries
+from server.fixtures.tau_database import database_digest
 from server.progress import ProgressListener
 from server.settings import Settings, read_settings
 

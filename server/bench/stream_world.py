@@ -21,8 +21,8 @@ from server.backends.backend import Wire
 from server.backends.roles import with_backend
 from server.bank import Bank
 from server.bench.forks import Forks
-from server.bench.servers import demo_document
 from server.bench.stream_tasks import SERVERS
+from server.fixtures.demo_servers import demo_document
 from server.progress import Progress, ProgressListener, ignore_progress
 from server.requests import Budget
 from server.settings import Settings

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from server.bench.servers import demo_document
 from server.demo.errors import DemoRefused
 from server.demo.files import build_files
 from server.demo.report import Skipped
 from server.demo.stories import Story, load_stories
+from server.fixtures.demo_servers import demo_document
 from server.settings import Settings, read_settings
 
 __all__ = ["Stage", "open_folder", "prepare_stage"]

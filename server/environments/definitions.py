@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from server.bench.fetched import (
-    cache_folder,
-    fetch_environment,
-    fetch_servers,
-)
 from server.environments.errors import BadRequest
 from server.environments.task import EnvironmentTask
 from server.environments.tasks import read_task_file, tau_tasks
 from server.environments.world import JsonObject
+from server.fixtures.fetched import (
+    cache_folder,
+    fetch_environment,
+    fetch_servers,
+)
 from server.progress import ProgressListener
 from server.settings import Settings
 
@@ -58,7 +58,7 @@ def of_task_file(name: str, path: Path, settings: Settings) -> Definition:
 
     Raises:
         BadRequest: a task names a server that is not configured.
-        BenchError: the file cannot be read as tasks.
+        FixtureError: the file cannot be read as tasks.
         ExplorationError: likewise.
         ConfigError: the configuration cannot be used.
     """
@@ -85,7 +85,7 @@ def built_in(name: str, settings: Settings, listener: ProgressListener) -> Defin
 
     Raises:
         BadRequest: there is none of this name.
-        BenchError: a package cannot be fetched.
+        FixtureError: a package cannot be fetched.
     """
     if name not in BUILT_IN:
         raise BadRequest(f"no environment {name!r}; there are {', '.join(BUILT_IN)}, and --tasks NAME=FILE")

@@ -22,11 +22,11 @@ from pydantic import JsonValue
 from catalog.errors import ServerUnavailable
 from catalog.result import CallFailure
 from catalog.tools import ToolId
-from server.bench.fetched import FETCHED_SERVERS, cache_folder, fetched_entries
-from server.bench.tau_database import database_digest
 from server.environments.task import EnvironmentTask
 from server.environments.tool_world import ToolWorld, instruction_of, open_tool_world
 from server.environments.world import Answered, Begun, CalledBack, JsonObject, answer_requests
+from server.fixtures.fetched import FETCHED_SERVERS, cache_folder, fetched_entries
+from server.fixtures.tau_database import database_digest
 from server.settings import read_settings
 
 __all__ = ["TauWorld", "open_tau_world"]

@@ -24,12 +24,12 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError
 
-from server.bench.errors import BenchError
 from server.environments.definitions import Definition, built_in
 from server.environments.errors import BadRequest, WorkerFailed
 from server.environments.limits import Limits
 from server.environments.worker import Worker, start_worker
 from server.environments.world import JsonObject
+from server.fixtures.errors import FixtureError
 from server.progress import ignore_progress
 from server.settings import read_settings
 
@@ -242,7 +242,7 @@ def main(arguments: list[str]) -> int:
         return _MISUSE
     try:
         definition = built_in(arguments[0], settings, ignore_progress)
-    except (BadRequest, BenchError) as error:
+    except (BadRequest, FixtureError) as error:
         sys.stderr.write(f"{error}\n")
         return _MISUSE
     command = (*definition.command, *arguments[1:])

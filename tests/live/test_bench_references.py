@@ -9,13 +9,14 @@ import pytest
 from catalog.config import load_config
 from catalog.connections import open_connections
 from catalog.effects import Activity
-from server.bench.fixtures import build_fixtures
 from server.bench.repair_bench import demo_config
-from server.bench.servers import DEMO_SERVERS
-from server.bench.tasks import place_fixtures, reference_tasks
+from server.bench.tasks import reference_tasks
 from server.execution.consent import NoConsent
 from server.execution.episode import Episode
 from server.execution.run import execute_workflow
+from server.fixtures.demo_files import build_fixtures
+from server.fixtures.demo_servers import DEMO_SERVERS
+from server.fixtures.task_file import place_fixtures
 from server.verification import Checks, verify
 from skills_store.workflow.check import check_workflow
 

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from server.bench.errors import BenchError
 from server.environments.definitions import Definition, built_in
 from server.environments.instances import open_instances
+from server.fixtures.errors import FixtureError
 from server.progress import ignore_progress
 from server.settings import read_settings
 
@@ -24,7 +24,7 @@ def bfcl(tmp_path: Path) -> Definition:
     settings = read_settings(config=config, store=tmp_path / "store.db")
     try:
         return built_in("bfcl", settings, ignore_progress)
-    except BenchError as error:
+    except FixtureError as error:
         pytest.skip(f"BFCL cannot be installed: {error}")
 
 

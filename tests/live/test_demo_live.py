@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from server.bench.servers import DEMO_SERVERS
+from server.fixtures.demo_servers import DEMO_SERVERS
 
 pytestmark = [
     pytest.mark.live,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from server.bench.errors import BenchError
-from server.bench.fetched import fetch_environment
+from server.fixtures.errors import FixtureError
+from server.fixtures.fetched import fetch_environment
 from server.progress import ignore_progress
 
 pytestmark = pytest.mark.live
@@ -50,7 +50,7 @@ def openenv() -> Path:
     """The interpreter of an environment that has OpenEnv alone."""
     try:
         return fetch_environment("openenv", ["openenv==0.10.0"], ignore_progress)
-    except BenchError as error:
+    except FixtureError as error:
         pytest.skip(f"OpenEnv cannot be installed: {error}")
 
 

@@ -11,12 +11,12 @@ from catalog.config import Config, ServerSpec
 from catalog.connections import open_connections
 from catalog.result import CallFailure, CallSuccess
 from catalog.tools import ToolId
-from server.bench.errors import BenchError
 from server.bench.kept import Kept
 from server.bench.stream_foreign import ForeignSize, measure_foreign
 from server.bench.stream_foreign_tasks import WORLDS, WorldName
 from server.environments.definitions import built_in
 from server.environments.tool_server import TASK_VARIABLE, WorldTask, begin_world_task, calls_of
+from server.fixtures.errors import FixtureError
 from server.progress import ignore_progress
 from server.settings import read_settings
 
@@ -29,7 +29,7 @@ def needs(name: str, folder: Path) -> None:
     config.write_text('{"mcpServers": {}}')
     try:
         built_in(name, read_settings(config=config, store=folder / "store.db"), ignore_progress)
-    except BenchError as error:
+    except FixtureError as error:
         pytest.skip(f"{name} cannot be installed: {error}")
 
 

@@ -14,12 +14,12 @@ from server.bench.compile_gate import GatePlan, measure_gate
 from server.bench.compile_report import CompileBenchReport, FamilyReport, GateReport
 from server.bench.compile_selection import measure_selection
 from server.bench.compile_table import render_compile_report
-from server.bench.errors import TasksRejected
 from server.bench.exact_match import compile_by_equality
 from server.bench.families import Family, compile_families
 from server.bench.kept import Kept
 from server.bench.placed import Role, compared, roles_of
 from server.bench.sessions import alike, expected_outputs, make_session
+from server.fixtures.errors import TasksRejected
 from tests.server.conftest import METERS
 
 FAMILY: dict[str, Any] = {

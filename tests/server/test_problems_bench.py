@@ -11,12 +11,13 @@ import pytest
 from server.backends.errors import BackendTimeout, BackendUnavailable
 from server.backends.scripted import ScriptedBackend
 from server.bank import Bank
-from server.bench.errors import BenchError, TasksRejected
+from server.bench.errors import BenchError
 from server.bench.kept import Kept
 from server.bench.problems import is_same_answer, load_problems
 from server.bench.problems_bench import ProblemsOptions, render_problems_report, run_problems_bench
 from server.bench.request import BenchRequest
 from server.bench.run import run_bench
+from server.fixtures.errors import TasksRejected
 from server.sandbox.sandbox import open_sandbox
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from catalog.tools import ToolId
-from server.bench.errors import TasksRejected
 from server.bench.evolution_families import (
     AnsweredFamily,
     family_task,
@@ -18,6 +17,7 @@ from server.bench.evolution_families import (
 )
 from server.bench.evolution_world import DISTRACTORS, WORLD_SERVERS, distractors, part_of
 from server.bench.tasks import evolution_tasks
+from server.fixtures.errors import TasksRejected
 from skills_store.workflow.model import parse_workflow
 from skills_store.workflow.references import Scope, resolve
 

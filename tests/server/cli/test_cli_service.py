@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 import pytest
 
-from server.bench.errors import DemoServersMissing
 from server.bench.request import BenchRequest
 from server.cli.app import app
+from server.fixtures.errors import DemoServersMissing
 
 
 def leaves(command=app, path=()):
