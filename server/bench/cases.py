@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from catalog.tools import Snapshot
 from server.bench.damage import Damaged, DamageKind, damage, draw_kinds, share_out
 from server.bench.errors import BenchError
-from server.fixtures.task_file import BenchTask
+from server.provisioning.task_file import BenchTask
 from server.reports import RepairReport, RunReport
 from server.requests import RepairRequest
 from server.verification import Checks

@@ -40,10 +40,11 @@ from server.bench.kept import Kept
 from server.bench.peer import Peer
 from server.bench.registry import COMPILE_PARTS
 from server.bench.request import BenchRequest, Measured, show_progress
-from server.fixtures.demo_files import build_fixtures
-from server.fixtures.demo_servers import installed_versions
-from server.fixtures.errors import FixtureError
-from server.fixtures.fetched import (
+from server.progress import Progress, ProgressListener, ignore_progress
+from server.provisioning.demo_files import build_fixtures
+from server.provisioning.demo_servers import installed_versions
+from server.provisioning.errors import ProvisioningError
+from server.provisioning.fetched import (
     FETCHED_SERVERS,
     PEER,
     cache_folder,
@@ -51,8 +52,7 @@ from server.fixtures.fetched import (
     fetch_servers,
     servers_document,
 )
-from server.fixtures.tau_tasks import DOMAINS
-from server.progress import Progress, ProgressListener, ignore_progress
+from server.provisioning.tau_tasks import DOMAINS
 from server.settings import Settings, read_settings
 
 __all__ = ["CompileOptions", "OpenBank", "measure", "quick_compile_options", "run_compile_bench"]
@@ -152,7 +152,7 @@ async def _tau(options: CompileOptions, open_bank: OpenBank, notes: list[str]) -
         fetch_servers(DOMAINS, cache_folder(), options.listener)
     try:
         return await measure_tau(options.tau_pairs, open_bank, Kept(options.keep), options.listener)
-    except (BenchError, FixtureError) as error:
+    except (BenchError, ProvisioningError) as error:
         if options.fetch:
             raise
         notes.append(f"τ²-bench was left out, since a quick run fetches nothing: {error}")
@@ -211,7 +211,7 @@ def _peer(options: CompileOptions, config: Path, notes: list[str]) -> Peer | Non
         return None
     try:
         python = fetch_peer(cache_folder(), options.listener)
-    except (BenchError, FixtureError) as error:
+    except (BenchError, ProvisioningError) as error:
         notes.append(f"{PEER[0]} {PEER[1]} could not be had: {error}")
         return None
     return Peer(python, load_config(config).effects)

@@ -26,10 +26,10 @@ from server.bench.compile_report import TauCase, TauReport
 from server.bench.kept import Kept
 from server.bench.tau_saved import of_session
 from server.bench.tau_second import TauCause, base_of, cause_of, inputs_of
-from server.fixtures.fetched import cache_folder, fetched_entries
-from server.fixtures.tau_database import database_digest
-from server.fixtures.tau_tasks import DOMAINS, ReferenceRun, reference_runs
 from server.progress import Progress, ProgressListener
+from server.provisioning.fetched import cache_folder, fetched_entries
+from server.provisioning.tau_database import database_digest
+from server.provisioning.tau_tasks import DOMAINS, ReferenceRun, reference_runs
 from server.requests import SaveRequest
 from server.settings import Settings, read_settings
 from skills_store.skill import Skill

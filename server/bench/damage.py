@@ -19,7 +19,7 @@ from server.bench.flow_injuries import dangling_references, wrong_orders
 from server.bench.injury import Injury, Scene
 from server.bench.lost import lost_values
 from server.bench.tool_injuries import extra_steps, missing_steps, wrong_tools
-from server.fixtures.task_file import BenchTask
+from server.provisioning.task_file import BenchTask
 from skills_store.workflow.model import Workflow, parse_workflow
 
 __all__ = ["FLOOR", "MEASURED", "DamageKind", "Damaged", "damage", "draw_kinds", "share_out"]

@@ -23,8 +23,8 @@ from server.bench.planning_tape import About, Tape
 from server.bench.registry import DRIVE_PARTS
 from server.bench.request import BenchRequest, Measured, show_progress
 from server.context.policy import TEMPLATES
-from server.fixtures.demo_servers import installed_versions
 from server.progress import ProgressListener, ignore_progress
+from server.provisioning.demo_servers import installed_versions
 
 __all__ = ["DriveBenchOptions", "measure", "quick_drive_options", "run_drive_bench"]
 

@@ -28,9 +28,9 @@ from server.bench.drive_report import ContextRow
 from server.bench.kept import Kept
 from server.context.policy import ContextPolicy, Template
 from server.driving.options import DriveOptions
-from server.fixtures.demo_files import REPOSITORY, build_fixtures
-from server.fixtures.demo_servers import demo_document
 from server.progress import Progress, ProgressListener
+from server.provisioning.demo_files import REPOSITORY, build_fixtures
+from server.provisioning.demo_servers import demo_document
 from server.requests import Budget, SolveRequest
 from server.settings import Settings, read_settings
 from server.verification import Checks

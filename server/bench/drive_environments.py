@@ -31,8 +31,8 @@ from server.environments.instances import Instances, open_instances
 from server.environments.limits import Limits
 from server.environments.serving import environments_app
 from server.environments.world import JsonObject
-from server.fixtures.demo_servers import demo_document
 from server.progress import Progress, ProgressListener, ignore_progress
+from server.provisioning.demo_servers import demo_document
 from server.settings import read_settings
 from server.surface.serving import serve_app
 

@@ -1,4 +1,4 @@
-"""Why a benchmark could not be run; what it needs and cannot have is `server.fixtures.errors`."""
+"""Why a benchmark could not be run; what it needs and cannot have is `server.provisioning.errors`."""
 
 from __future__ import annotations
 

@@ -53,11 +53,11 @@ from server.bench.models import answers_of
 from server.bench.planning_tape import NotRecorded, Tape, read_tape
 from server.bench.request import BenchRequest, Measured, show_progress
 from server.bench.tasks import evolution_tasks
-from server.fixtures.demo_files import FIXTURES, build_fixtures
-from server.fixtures.demo_servers import installed_versions
-from server.fixtures.fetched import FETCHED_SERVERS
-from server.fixtures.task_file import BenchTask, load_tasks, place_fixtures
 from server.progress import Progress, ProgressListener, ignore_progress
+from server.provisioning.demo_files import FIXTURES, build_fixtures
+from server.provisioning.demo_servers import installed_versions
+from server.provisioning.fetched import FETCHED_SERVERS
+from server.provisioning.task_file import BenchTask, load_tasks, place_fixtures
 from server.requests import Budget
 from server.settings import Settings, read_settings
 from skills_store.workflow.model import parse_workflow

@@ -26,9 +26,9 @@ from server.bench.errors import BenchError
 from server.bench.evolution_world import world_config
 from server.bench.families import Family, PlannedStep, compile_families
 from server.bench.sessions import Answering, Session, answer_of, make_session
-from server.fixtures.demo_files import FIXTURES, build_fixtures
-from server.fixtures.errors import TasksRejected
-from server.fixtures.task_file import BenchTask
+from server.provisioning.demo_files import FIXTURES, build_fixtures
+from server.provisioning.errors import TasksRejected
+from server.provisioning.task_file import BenchTask
 
 __all__ = ["AnsweredFamily", "family_task", "family_workflow", "parse_task_families", "task_families"]
 

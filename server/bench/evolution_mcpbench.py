@@ -31,7 +31,6 @@ from server.bench.planning_tape import NotRecorded, Tape
 from server.evolution.driver import SearchResult, search
 from server.evolution.evaluate import Evaluator
 from server.evolution.options import SearchOptions
-from server.fixtures.fetched import fetch_environment, servers_document
 from server.planning.conversation import MeteredBackend
 from server.planning.deterministic import plan_deterministically
 from server.planning.heuristic_floor import plan_heuristic_floor
@@ -39,6 +38,7 @@ from server.planning.model_planner import ModelPlanner
 from server.planning.sequence import in_sequence
 from server.planning.view import World
 from server.progress import Progress, ProgressListener
+from server.provisioning.fetched import fetch_environment, servers_document
 from server.requests import Budget
 from server.settings import Settings, read_settings
 from server.verification import Checks

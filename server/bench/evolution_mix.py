@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from catalog.tools import Snapshot, ToolId
 from server.bench.damage import Damaged, DamageKind, damage
-from server.fixtures.task_file import BenchTask
+from server.provisioning.task_file import BenchTask
 from skills_store.workflow.check import check_workflow
 from skills_store.workflow.graph import data_dependencies
 from skills_store.workflow.model import Node, Workflow

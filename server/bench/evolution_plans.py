@@ -17,8 +17,6 @@ from server.bench.damage import DamageKind
 from server.bench.evolution_mix import simulate
 from server.bench.evolution_report import DETERMINISTIC, FLOOR, SIMULATED
 from server.bench.planning_tape import Tape
-from server.fixtures.demo_files import FIXTURES
-from server.fixtures.task_file import BenchTask
 from server.planning.conversation import MeteredBackend
 from server.planning.deterministic import plan_deterministically
 from server.planning.heuristic_floor import plan_heuristic_floor
@@ -26,6 +24,8 @@ from server.planning.model_planner import ModelPlanner, Way
 from server.planning.sequence import in_sequence
 from server.planning.view import World
 from server.planning.wanted import wanted_outputs
+from server.provisioning.demo_files import FIXTURES
+from server.provisioning.task_file import BenchTask
 from server.verification import Checks
 from skills_store.workflow.model import Workflow, parse_workflow
 

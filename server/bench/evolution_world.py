@@ -16,10 +16,10 @@ from typing import Literal, cast
 from pydantic import JsonValue
 
 from catalog.tools import Snapshot
-from server.fixtures.demo_servers import DEMO_SERVERS
-from server.fixtures.fetched import FETCHED_SERVERS, cache_folder, fetch_servers, servers_document
-from server.fixtures.task_file import BenchTask
 from server.progress import ProgressListener
+from server.provisioning.demo_servers import DEMO_SERVERS
+from server.provisioning.fetched import FETCHED_SERVERS, cache_folder, fetch_servers, servers_document
+from server.provisioning.task_file import BenchTask
 
 __all__ = [
     "DISTRACTORS",

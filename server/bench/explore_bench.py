@@ -20,8 +20,8 @@ from server.bench.explore_servers import DEMO_EXPLORED, SET_ASIDE
 from server.bench.kept import Kept
 from server.bench.models import spec_of
 from server.bench.request import BenchRequest, Measured, show_progress
-from server.fixtures.errors import FixtureError
 from server.progress import Progress, ProgressListener, ignore_progress
+from server.provisioning.errors import ProvisioningError
 
 __all__ = ["ExploreBenchOptions", "measure", "quick_explore_options", "run_explore_bench"]
 
@@ -115,7 +115,7 @@ async def _measured(name: str, size: ServerSize, kept: Kept, measuring: MeasureS
     key = " ".join(map(str, (name, *parts)))
     try:
         return await kept.or_made("explore", key, ServerExplored, make)
-    except (BenchError, FixtureError) as error:
+    except (BenchError, ProvisioningError) as error:
         return ServerExplored(server=name, problem=str(error))
 
 

@@ -18,7 +18,7 @@ from server.bench.evolution_mix import STRENGTHS
 from server.bench.evolution_plans import Place, WeakPlan, simulated_plan
 from server.evolution.options import SearchOptions, Switches
 from server.exploration.tasks import ExploredTask
-from server.fixtures.task_file import BenchTask
+from server.provisioning.task_file import BenchTask
 from server.requests import Budget
 
 __all__ = ["CreditMeasured", "measure_credit"]

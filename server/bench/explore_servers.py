@@ -13,9 +13,9 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from server.fixtures.demo_servers import demo_document
-from server.fixtures.fetched import fetch_environment
 from server.progress import ProgressListener
+from server.provisioning.demo_servers import demo_document
+from server.provisioning.fetched import fetch_environment
 
 __all__ = ["DEMO_EXPLORED", "SET_ASIDE", "SetAside", "explored_document", "requirements"]
 

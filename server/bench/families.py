@@ -19,8 +19,8 @@ import jmespath
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, model_validator
 
 from catalog.tools import ToolId
-from server.fixtures.demo_files import FIXTURES
-from server.fixtures.errors import TasksRejected
+from server.provisioning.demo_files import FIXTURES
+from server.provisioning.errors import TasksRejected
 
 __all__ = [
     "Family",
@@ -110,7 +110,7 @@ def compile_families(fixtures: str = FIXTURES) -> list[Family]:
     """Return the families that come with this package.
 
     Args:
-        fixtures: folder of the files they read (`server.fixtures.demo_files`).
+        fixtures: folder of the files they read (`server.provisioning.demo_files`).
 
     Raises:
         TasksRejected: one says something impossible.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from catalog.tools import Snapshot
-from server.fixtures.task_file import BenchTask
+from server.provisioning.task_file import BenchTask
 from skills_store.workflow.model import Workflow
 from skills_store.workflow.references import is_selector
 

@@ -1,4 +1,4 @@
-"""trace2mcp on the benchmark's sessions, in an environment of its own (`server.fixtures.fetched`).
+"""trace2mcp on the benchmark's sessions, in an environment of its own (`server.provisioning.fetched`).
 
 It is given more than the others: the task's values by name, which it takes as inputs, and which
 calls are reads. Its workflow is translated place by place and run by the same executor.

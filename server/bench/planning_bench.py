@@ -31,9 +31,6 @@ from server.bench.planning_ways import CONDITIONS, Condition
 from server.bench.repair_bench import OpenBank, demo_config
 from server.bench.request import BenchRequest, Measured, show_progress
 from server.bench.tasks import planning_tasks
-from server.fixtures.demo_files import FIXTURES, build_fixtures
-from server.fixtures.demo_servers import installed_versions
-from server.fixtures.task_file import BenchTask, place_fixtures
 from server.planning.catalog_view import WHOLE_CATALOG_TOKENS
 from server.planning.conversation import MeteredBackend
 from server.planning.model_planner import ModelPlanner
@@ -42,6 +39,9 @@ from server.planning.sequence import in_sequence
 from server.planning.view import World
 from server.planning.wanted import wanted_outputs
 from server.progress import Progress, ProgressListener, ignore_progress
+from server.provisioning.demo_files import FIXTURES, build_fixtures
+from server.provisioning.demo_servers import installed_versions
+from server.provisioning.task_file import BenchTask, place_fixtures
 from server.requests import Budget, RepairRequest
 from server.settings import read_settings
 from server.verification import Checks

@@ -17,7 +17,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from server.fixtures.errors import TasksRejected
+from server.provisioning.errors import TasksRejected
 
 __all__ = [
     "CodeProblem",

@@ -33,10 +33,10 @@ from server.bench.repair_report import (
 )
 from server.bench.request import BenchRequest, Measured, show_progress
 from server.bench.tasks import reference_tasks
-from server.fixtures.demo_files import build_fixtures
-from server.fixtures.demo_servers import demo_document, installed_versions
-from server.fixtures.task_file import BenchTask, load_tasks, place_fixtures
 from server.progress import Progress, ProgressListener, ignore_progress
+from server.provisioning.demo_files import build_fixtures
+from server.provisioning.demo_servers import demo_document, installed_versions
+from server.provisioning.task_file import BenchTask, load_tasks, place_fixtures
 from server.reports import RepairReport
 from server.requests import Budget, RepairRequest
 from server.settings import Settings, read_settings

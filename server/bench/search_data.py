@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from catalog.canonical import JsonValue
 from catalog.tools import Tool, ToolId
-from server.fixtures.errors import TasksRejected
+from server.provisioning.errors import TasksRejected
 
 __all__ = ["PARAPHRASES", "WHOLE_TASKS", "Labelled", "Request", "load_labelled", "load_medcalc"]
 

@@ -16,7 +16,7 @@ from server.bench.stream_episodes import Answer, Played, play
 from server.bench.stream_report import ChangedReport
 from server.bench.stream_tasks import FAMILIES, servers_of, stream_of
 from server.bench.stream_world import WAYS, Stage, open_stream_bank
-from server.fixtures.demo_servers import DEMO_SERVERS
+from server.provisioning.demo_servers import DEMO_SERVERS
 
 __all__ = ["measure_changed"]
 

@@ -33,8 +33,8 @@ from server.bench.stream_foreign_tasks import (
 )
 from server.bench.stream_foreign_worlds import ForeignWorld, open_foreign_world
 from server.bench.tau_second import base_of, cause_of, inputs_of
-from server.fixtures.errors import FixtureError
 from server.progress import Progress, ProgressListener
+from server.provisioning.errors import ProvisioningError
 from server.reports import RepairReport, Route, RunReport
 from server.requests import Budget, SaveRequest, SolveRequest
 from server.wiring import open_bank
@@ -76,7 +76,7 @@ async def measure_foreign(size: ForeignSize, kept: Kept, listener: ProgressListe
         key = f"{name}, {size.families or 'all'} families, {size.each} each"
         try:
             worlds.append(await kept.or_made("foreign", key, ForeignWorldReport, make))
-        except (BenchError, FixtureError) as error:
+        except (BenchError, ProvisioningError) as error:
             missing.append(f"{name}: {error}")
     return ForeignReport(worlds=tuple(worlds), missing=tuple(missing))
 

@@ -29,9 +29,9 @@ from server.environments.instances import open_instances
 from server.environments.tasks import tau_tasks
 from server.environments.tool_server import TASK_VARIABLE, WorldTask, begin_world_task, calls_of
 from server.environments.world import JsonObject
-from server.fixtures.fetched import cache_folder, fetched_entries
-from server.fixtures.tau_database import database_digest
 from server.progress import ProgressListener
+from server.provisioning.fetched import cache_folder, fetched_entries
+from server.provisioning.tau_database import database_digest
 from server.settings import Settings, read_settings
 
 __all__ = ["ForeignWorld", "Verdict", "open_foreign_world"]

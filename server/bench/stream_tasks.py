@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 SERVERS = ("mathematics", "calculator", "hashlib", "time")
-"""Of `server.fixtures.demo_servers`, that the families are solved on."""
+"""Of `server.provisioning.demo_servers`, that the families are solved on."""
 
 Value = float | int | str
 _Values = Mapping[str, Value]

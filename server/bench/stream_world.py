@@ -22,8 +22,8 @@ from server.backends.roles import with_backend
 from server.bank import Bank
 from server.bench.forks import Forks
 from server.bench.stream_tasks import SERVERS
-from server.fixtures.demo_servers import demo_document
 from server.progress import Progress, ProgressListener, ignore_progress
+from server.provisioning.demo_servers import demo_document
 from server.requests import Budget
 from server.settings import Settings
 from server.wiring import open_bank

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from importlib import resources
 
-from server.fixtures.task_file import BenchTask, parse_tasks
+from server.provisioning.task_file import BenchTask, parse_tasks
 
 __all__ = ["evolution_tasks", "planning_tasks", "reference_tasks"]
 
 
 def reference_tasks() -> list[BenchTask]:
-    """Return our own tasks, over the servers of `server.fixtures.demo_servers`."""
+    """Return our own tasks, over the servers of `server.provisioning.demo_servers`."""
     data = resources.files("server.bench").joinpath("data", "tasks.json")
     return parse_tasks(data.read_bytes(), source="reference tasks")
 

@@ -20,8 +20,8 @@ from catalog.errors import (
 )
 from catalog.plain_text import plain_text
 from server.bench.errors import BenchError
-from server.fixtures.errors import FixtureError
 from server.models.errors import ModelError, NotFetched, SourceUnusable, UnknownModel
+from server.provisioning.errors import ProvisioningError
 from server.reports import ErrorDetail, ErrorReport
 from skills_store.errors import (
     IllegalTransition,
@@ -72,7 +72,7 @@ def failure_of(error: BaseException) -> Failure | None:
             return Failure("misuse", error.format_message(), MISUSE)
         case NeedsApproval():
             return Failure("needs_approval", plain_text(str(error)), NEEDS_APPROVAL)
-        case CatalogError() | StoreError() | BenchError() | FixtureError():
+        case CatalogError() | StoreError() | BenchError() | ProvisioningError():
             return _typed(error)
         case ModelError():
             return _of_models(error)
@@ -127,7 +127,7 @@ def _of_bank(error: BaseException) -> Failure | None:
             return None
 
 
-def _typed(error: CatalogError | StoreError | BenchError | FixtureError) -> Failure:
+def _typed(error: CatalogError | StoreError | BenchError | ProvisioningError) -> Failure:
     message = plain_text(str(error))
     match error:
         case ConfigError():
@@ -156,7 +156,7 @@ def _typed(error: CatalogError | StoreError | BenchError | FixtureError) -> Fail
             return Failure("login_failed", message, FAILED)
         case SecretsUnusable():
             return Failure("secrets_unusable", message, FAILED)
-        case BenchError() | FixtureError():
+        case BenchError() | ProvisioningError():
             return Failure("bench", message, MISUSE)
         case CatalogError() | StoreError():
             return Failure("failed", message, FAILED)

@@ -1,15 +1,15 @@
 """What the demo refuses to start with.
 
-FixtureError
+ProvisioningError
 └── DemoRefused   a folder or a story that cannot be used
 """
 
 from __future__ import annotations
 
-from server.fixtures.errors import FixtureError
+from server.provisioning.errors import ProvisioningError
 
 __all__ = ["DemoRefused"]
 
 
-class DemoRefused(FixtureError):  # noqa: N818  (read as a finding)
+class DemoRefused(ProvisioningError):  # noqa: N818  (read as a finding)
     """The demo cannot be run as asked; the message says why and what to do."""

@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from server.fixtures.demo_files import REPOSITORY, WORKBOOK, build_fixtures
-from server.fixtures.errors import DemoServersMissing
+from server.provisioning.demo_files import REPOSITORY, WORKBOOK, build_fixtures
+from server.provisioning.errors import DemoServersMissing
 
 __all__ = ["build_files"]
 

@@ -14,7 +14,7 @@ from server.demo.errors import DemoRefused
 from server.demo.files import build_files
 from server.demo.report import Skipped
 from server.demo.stories import Story, load_stories
-from server.fixtures.demo_servers import demo_document
+from server.provisioning.demo_servers import demo_document
 from server.settings import Settings, read_settings
 
 __all__ = ["Stage", "open_folder", "prepare_stage"]

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from server.demo.errors import DemoRefused
-from server.fixtures.demo_files import FIXTURES
+from server.provisioning.demo_files import FIXTURES
 from skills_store.workflow.assertions import assertion_problem
 
 __all__ = ["HeldOutCall", "Mistake", "MistakeKind", "Story", "load_stories"]

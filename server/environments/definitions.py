@@ -11,12 +11,12 @@ from server.environments.errors import BadRequest
 from server.environments.task import EnvironmentTask
 from server.environments.tasks import read_task_file, tau_tasks
 from server.environments.world import JsonObject
-from server.fixtures.fetched import (
+from server.progress import ProgressListener
+from server.provisioning.fetched import (
     cache_folder,
     fetch_environment,
     fetch_servers,
 )
-from server.progress import ProgressListener
 from server.settings import Settings
 
 __all__ = ["BUILT_IN", "Definition", "TaskList", "built_in", "is_fetched", "of_task_file"]
@@ -58,7 +58,7 @@ def of_task_file(name: str, path: Path, settings: Settings) -> Definition:
 
     Raises:
         BadRequest: a task names a server that is not configured.
-        FixtureError: the file cannot be read as tasks.
+        ProvisioningError: the file cannot be read as tasks.
         ExplorationError: likewise.
         ConfigError: the configuration cannot be used.
     """
@@ -85,7 +85,7 @@ def built_in(name: str, settings: Settings, listener: ProgressListener) -> Defin
 
     Raises:
         BadRequest: there is none of this name.
-        FixtureError: a package cannot be fetched.
+        ProvisioningError: a package cannot be fetched.
     """
     if name not in BUILT_IN:
         raise BadRequest(f"no environment {name!r}; there are {', '.join(BUILT_IN)}, and --tasks NAME=FILE")

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from server.environments.task import EnvironmentTask
 from server.exploration.tasks import read_tasks
-from server.fixtures.errors import FixtureError, TasksRejected
-from server.fixtures.fetched import cache_folder
-from server.fixtures.task_file import load_tasks
-from server.fixtures.tau_tasks import reference_runs
+from server.provisioning.errors import ProvisioningError, TasksRejected
+from server.provisioning.fetched import cache_folder
+from server.provisioning.task_file import load_tasks
+from server.provisioning.tau_tasks import reference_runs
 
 __all__ = ["read_task_file", "tau_tasks"]
 
@@ -71,7 +71,7 @@ def tau_tasks(domain: str) -> list[EnvironmentTask]:
     """Return the tasks of a τ²-bench domain that a fetched server brings along.
 
     Raises:
-        FixtureError: the server is not there.
+        ProvisioningError: the server is not there.
     """
     said = _communicated(domain)
     return [
@@ -91,6 +91,6 @@ def _communicated(domain: str) -> dict[str, Sequence[str]]:
     pattern = f"older/lib/python3*/site-packages/tau2_{domain}_mcp/data/tau2/domains/{domain}/tasks.json"
     files = sorted(cache_folder().glob(pattern))
     if not files:
-        raise FixtureError(f"no tasks of τ²-bench {domain}: its server is not fetched")
+        raise ProvisioningError(f"no tasks of τ²-bench {domain}: its server is not fetched")
     tasks = cast("list[dict[str, Any]]", json.loads(files[0].read_text(encoding="utf-8")))
     return {str(task["id"]): task["evaluation_criteria"].get("communicate_info") or () for task in tasks}

@@ -25,8 +25,8 @@ from catalog.tools import ToolId
 from server.environments.task import EnvironmentTask
 from server.environments.tool_world import ToolWorld, instruction_of, open_tool_world
 from server.environments.world import Answered, Begun, CalledBack, JsonObject, answer_requests
-from server.fixtures.fetched import FETCHED_SERVERS, cache_folder, fetched_entries
-from server.fixtures.tau_database import database_digest
+from server.provisioning.fetched import FETCHED_SERVERS, cache_folder, fetched_entries
+from server.provisioning.tau_database import database_digest
 from server.settings import read_settings
 
 __all__ = ["TauWorld", "open_tau_world"]

@@ -29,8 +29,8 @@ from server.environments.errors import BadRequest, WorkerFailed
 from server.environments.limits import Limits
 from server.environments.worker import Worker, start_worker
 from server.environments.world import JsonObject
-from server.fixtures.errors import FixtureError
 from server.progress import ignore_progress
+from server.provisioning.errors import ProvisioningError
 from server.settings import read_settings
 
 __all__ = [
@@ -242,7 +242,7 @@ def main(arguments: list[str]) -> int:
         return _MISUSE
     try:
         definition = built_in(arguments[0], settings, ignore_progress)
-    except (BadRequest, FixtureError) as error:
+    except (BadRequest, ProvisioningError) as error:
         sys.stderr.write(f"{error}\n")
         return _MISUSE
     command = (*definition.command, *arguments[1:])

@@ -16,7 +16,7 @@ from anyio import to_thread
 from pydantic import JsonValue
 
 from catalog.errors import CatalogError
-from server.fixtures.errors import FixtureError
+from server.provisioning.errors import ProvisioningError
 
 __all__ = ["Answered", "Begun", "CalledBack", "JsonObject", "World", "answer_requests"]
 
@@ -101,7 +101,7 @@ async def _answered(world: World, request: JsonObject) -> JsonObject:
         return {"ok": await _made(world, str(request["op"]), given)}
     except LookupError as error:
         return {"error": {"kind": "not_found", "message": str(error).strip("'\"")}}
-    except (CatalogError, FixtureError, OSError) as error:
+    except (CatalogError, ProvisioningError, OSError) as error:
         return {"error": {"kind": "world", "message": f"{type(error).__name__}: {error}"}}
 
 

@@ -14,9 +14,9 @@ from server.bench.tasks import reference_tasks
 from server.execution.consent import NoConsent
 from server.execution.episode import Episode
 from server.execution.run import execute_workflow
-from server.fixtures.demo_files import build_fixtures
-from server.fixtures.demo_servers import DEMO_SERVERS
-from server.fixtures.task_file import place_fixtures
+from server.provisioning.demo_files import build_fixtures
+from server.provisioning.demo_servers import DEMO_SERVERS
+from server.provisioning.task_file import place_fixtures
 from server.verification import Checks, verify
 from skills_store.workflow.check import check_workflow
 

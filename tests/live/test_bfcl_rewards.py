@@ -9,8 +9,8 @@ import pytest
 
 from server.environments.definitions import Definition, built_in
 from server.environments.instances import open_instances
-from server.fixtures.errors import FixtureError
 from server.progress import ignore_progress
+from server.provisioning.errors import ProvisioningError
 from server.settings import read_settings
 
 pytestmark = [pytest.mark.live, pytest.mark.anyio]
@@ -24,7 +24,7 @@ def bfcl(tmp_path: Path) -> Definition:
     settings = read_settings(config=config, store=tmp_path / "store.db")
     try:
         return built_in("bfcl", settings, ignore_progress)
-    except FixtureError as error:
+    except ProvisioningError as error:
         pytest.skip(f"BFCL cannot be installed: {error}")
 
 

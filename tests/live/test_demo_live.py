@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from server.fixtures.demo_servers import DEMO_SERVERS
+from server.provisioning.demo_servers import DEMO_SERVERS
 
 pytestmark = [
     pytest.mark.live,

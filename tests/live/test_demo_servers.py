@@ -14,8 +14,8 @@ from catalog.connections import open_connections
 from catalog.result import CallFailure, CallSuccess, FailureKind
 from catalog.testing.defects import defect_command
 from catalog.tools import ToolId
-from server.fixtures.demo_files import build_fixtures
-from server.fixtures.demo_servers import DEMO_SERVERS, demo_document
+from server.provisioning.demo_files import build_fixtures
+from server.provisioning.demo_servers import DEMO_SERVERS, demo_document
 
 pytestmark = [
     pytest.mark.live,

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from server.fixtures.errors import FixtureError
-from server.fixtures.fetched import fetch_environment
 from server.progress import ignore_progress
+from server.provisioning.errors import ProvisioningError
+from server.provisioning.fetched import fetch_environment
 
 pytestmark = pytest.mark.live
 
@@ -50,7 +50,7 @@ def openenv() -> Path:
     """The interpreter of an environment that has OpenEnv alone."""
     try:
         return fetch_environment("openenv", ["openenv==0.10.0"], ignore_progress)
-    except FixtureError as error:
+    except ProvisioningError as error:
         pytest.skip(f"OpenEnv cannot be installed: {error}")
 
 

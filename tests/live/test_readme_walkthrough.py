@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from server.fixtures.demo_servers import DEMO_SERVERS
+from server.provisioning.demo_servers import DEMO_SERVERS
 
 PROJECT = Path(__file__).parents[2]
 NOT_TYPED = ("skillbank init", "skillbank serve")

@@ -16,8 +16,8 @@ from server.bench.stream_foreign import ForeignSize, measure_foreign
 from server.bench.stream_foreign_tasks import WORLDS, WorldName
 from server.environments.definitions import built_in
 from server.environments.tool_server import TASK_VARIABLE, WorldTask, begin_world_task, calls_of
-from server.fixtures.errors import FixtureError
 from server.progress import ignore_progress
+from server.provisioning.errors import ProvisioningError
 from server.settings import read_settings
 
 pytestmark = [pytest.mark.live, pytest.mark.anyio]
@@ -29,7 +29,7 @@ def needs(name: str, folder: Path) -> None:
     config.write_text('{"mcpServers": {}}')
     try:
         built_in(name, read_settings(config=config, store=folder / "store.db"), ignore_progress)
-    except FixtureError as error:
+    except ProvisioningError as error:
         pytest.skip(f"{name} cannot be installed: {error}")
 
 

@@ -15,7 +15,7 @@ from catalog.tools import Snapshot, Tool, ToolId
 from server.bench.cases import CasePlan, draw_cases, given_cases, holds
 from server.bench.errors import BenchError
 from server.bench.repair_bench import RepairOptions, run_repair_bench
-from server.fixtures.task_file import BenchTask
+from server.provisioning.task_file import BenchTask
 from server.reports import RepairReport, RunReport
 from server.requests import RepairRequest
 from server.settings import Settings

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from server.bench.tasks import reference_tasks
-from server.fixtures.demo_files import FIXTURES
-from server.fixtures.demo_servers import DEMO_SERVERS
-from server.fixtures.errors import TasksRejected
-from server.fixtures.task_file import load_tasks, parse_tasks, place_fixtures, tasks_schema
+from server.provisioning.demo_files import FIXTURES
+from server.provisioning.demo_servers import DEMO_SERVERS
+from server.provisioning.errors import TasksRejected
+from server.provisioning.task_file import load_tasks, parse_tasks, place_fixtures, tasks_schema
 from skills_store.workflow.graph import waves
 
 _TASKS = reference_tasks()

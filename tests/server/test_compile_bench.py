@@ -19,7 +19,7 @@ from server.bench.families import Family, compile_families
 from server.bench.kept import Kept
 from server.bench.placed import Role, compared, roles_of
 from server.bench.sessions import alike, expected_outputs, make_session
-from server.fixtures.errors import TasksRejected
+from server.provisioning.errors import TasksRejected
 from tests.server.conftest import METERS
 
 FAMILY: dict[str, Any] = {

@@ -24,8 +24,8 @@ from server.demo.narration import TerminalNarrator, open_narrator
 from server.demo.report import Called, DemoReport, Skipped, StoryReport
 from server.demo.staging import open_folder, prepare_stage
 from server.demo.stories import Story, load_stories
-from server.fixtures.demo_servers import DEMO_SERVERS, DemoServer
-from server.fixtures.errors import DemoServersMissing
+from server.provisioning.demo_servers import DEMO_SERVERS, DemoServer
+from server.provisioning.errors import DemoServersMissing
 from server.reports import CandidateRecord, RepairReport, ServerReport
 from server.settings import Settings
 from skills_store.skill import AdmissionCheck, AdmissionVerdict
@@ -116,7 +116,7 @@ def test_a_file_is_no_folder_to_keep(tmp_path):
 
 def test_missing_servers_are_misuse_and_say_how_to_install_them(monkeypatch, capsys):
     absent = tuple(DemoServer(s.name, f"skillbank-has-no-{s.name}", script=s.name) for s in DEMO_SERVERS)
-    monkeypatch.setattr("server.fixtures.demo_servers.DEMO_SERVERS", absent)
+    monkeypatch.setattr("server.provisioning.demo_servers.DEMO_SERVERS", absent)
 
     code = main(["demo", "--json"])
 

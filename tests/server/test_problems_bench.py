@@ -17,7 +17,7 @@ from server.bench.problems import is_same_answer, load_problems
 from server.bench.problems_bench import ProblemsOptions, render_problems_report, run_problems_bench
 from server.bench.request import BenchRequest
 from server.bench.run import run_bench
-from server.fixtures.errors import TasksRejected
+from server.provisioning.errors import TasksRejected
 from server.sandbox.sandbox import open_sandbox
 
 pytestmark = pytest.mark.anyio

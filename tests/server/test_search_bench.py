@@ -16,7 +16,7 @@ from server.bench.same_tools import same_sets
 from server.bench.search_bench import SearchOptions, run_search_bench
 from server.bench.search_data import PARAPHRASES, WHOLE_TASKS, Request, load_labelled, load_medcalc
 from server.bench.search_report import render_search_report
-from server.fixtures.errors import TasksRejected
+from server.provisioning.errors import TasksRejected
 
 pytestmark = pytest.mark.anyio
 

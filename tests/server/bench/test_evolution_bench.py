@@ -22,7 +22,7 @@ from server.bench.evolution_react import Action, read_action
 from server.bench.evolution_report import EvolutionReport, PlanOutcome, groups_of
 from server.bench.evolution_table import render_evolution_report
 from server.bench.planning_tape import About, NotRecorded, Tape, new_tape, read_tape
-from server.fixtures.task_file import BenchTask
+from server.provisioning.task_file import BenchTask
 from server.wiring import open_bank
 from skills_store.workflow.model import parse_workflow
 

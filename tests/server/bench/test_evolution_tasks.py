@@ -17,7 +17,7 @@ from server.bench.evolution_families import (
 )
 from server.bench.evolution_world import DISTRACTORS, WORLD_SERVERS, distractors, part_of
 from server.bench.tasks import evolution_tasks
-from server.fixtures.errors import TasksRejected
+from server.provisioning.errors import TasksRejected
 from skills_store.workflow.model import parse_workflow
 from skills_store.workflow.references import Scope, resolve
 

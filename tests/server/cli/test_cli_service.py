@@ -11,7 +11,7 @@ import pytest
 
 from server.bench.request import BenchRequest
 from server.cli.app import app
-from server.fixtures.errors import DemoServersMissing
+from server.provisioning.errors import DemoServersMissing
 
 
 def leaves(command=app, path=()):

@@ -11,9 +11,9 @@ import pytest
 from catalog.config import load_config
 from catalog.effects import Effect, Reset
 from catalog.tools import ToolId
-from server.fixtures.demo_files import REPOSITORY, WORKBOOK, build_fixtures
-from server.fixtures.demo_servers import DEMO_SERVERS, DemoServer, demo_document
-from server.fixtures.errors import DemoServersMissing
+from server.provisioning.demo_files import REPOSITORY, WORKBOOK, build_fixtures
+from server.provisioning.demo_servers import DEMO_SERVERS, DemoServer, demo_document
+from server.provisioning.errors import DemoServersMissing
 
 _ALL_THERE = all(server.version() is not None for server in DEMO_SERVERS)
 needs_demo = pytest.mark.skipif(not _ALL_THERE, reason="needs skillbank[demo]")
@@ -21,7 +21,7 @@ needs_demo = pytest.mark.skipif(not _ALL_THERE, reason="needs skillbank[demo]")
 
 def test_a_server_that_is_not_installed_is_named_with_how_to_install_it(monkeypatch):
     absent = DemoServer("absent", "skillbank-has-no-such-distribution", script="absent")
-    monkeypatch.setattr("server.fixtures.demo_servers.DEMO_SERVERS", (absent,))
+    monkeypatch.setattr("server.provisioning.demo_servers.DEMO_SERVERS", (absent,))
 
     assert absent.version() is None
     with pytest.raises(DemoServersMissing, match=r"absent\. They come with: pip install 'skillbank\[demo\]'"):
