@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from catalog.canonical import JsonValue
 from catalog.errors import SchemaRejected
-from catalog.failure_text import disguised, rejection_kind
+from catalog.failure_text import NO_TOOL_RESULT, disguised, rejection_kind
 from catalog.plain_text import plain_text
 from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind, RanUpstream
 from catalog.schema import is_valid, problems
@@ -210,7 +210,7 @@ def _words(answer: Exception) -> str:
     if isinstance(answer, ValidationError):
         first = answer.errors(include_url=False, include_context=False)[0]
         place = "/".join(str(part) for part in first["loc"])
-        return f"the server's answer is no tool result: {place}: {first['msg']}"
+        return f"{NO_TOOL_RESULT}: {place}: {first['msg']}"
     return str(answer) or type(answer).__name__
 
 

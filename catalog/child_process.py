@@ -28,6 +28,7 @@ from catalog.call import OVER_BOUND, TOO_LARGE
 from catalog.child_input import ChildInput
 from catalog.config import ServerSpec
 from catalog.errors import ServerUnavailable
+from catalog.failure_text import NOT_JSON_RPC
 from catalog.messages import read_message
 from catalog.plain_text import plain_text
 from catalog.process_tree import MARK_VARIABLE, ProcessTree, new_mark
@@ -208,9 +209,7 @@ class _Pipes:
                 return SessionMessage(await read_message(line))
             except ValueError:
                 if (request := _request_id(line)) is not None:
-                    return _failed(
-                        request, types.PARSE_ERROR, "the server's answer cannot be read as JSON-RPC"
-                    )
+                    return _failed(request, types.PARSE_ERROR, NOT_JSON_RPC)
         self._words.noise += 1
         self._words.first_noise = self._words.first_noise or plain_text(
             line[:400].decode("utf-8", "replace"), 100

@@ -13,7 +13,11 @@ from catalog.canonical import JsonValue
 from catalog.large_json import parse_json
 from catalog.result import FailureKind, RanUpstream, is_finite
 
-__all__ = ["disguised", "rejection_kind"]
+__all__ = ["NOT_JSON_RPC", "NO_TOOL_RESULT", "disguised", "is_malformed", "rejection_kind"]
+
+NOT_JSON_RPC = "the server's answer cannot be read as JSON-RPC"
+NO_TOOL_RESULT = "the server's answer is no tool result"
+_NO_NUMBER = "the answer contains NaN or Infinity, which is no JSON number"
 
 _HEAD = 1_000
 _WEAK_TEXT = 400
@@ -92,6 +96,11 @@ _TEXT_WRAPPERS = (*_WRAPPERS, "text", "content")
 _LISTS = ("results", "result", "items", "responses", "outputs")
 
 
+def is_malformed(message: str) -> bool:
+    """Return whether the words of a failure are ours for an answer that the protocol does not know."""
+    return message.startswith((NOT_JSON_RPC, NO_TOOL_RESULT, _NO_NUMBER))
+
+
 def disguised(structured: JsonValue, content: list[JsonValue]) -> str | None:
     """Return what a success says went wrong, or None when it is a success.
 
@@ -100,11 +109,11 @@ def disguised(structured: JsonValue, content: list[JsonValue]) -> str | None:
         content: the content blocks as JSON.
     """
     if not is_finite(structured):
-        return "the answer contains NaN or Infinity, which is no JSON number"
+        return _NO_NUMBER
     text = _single_text(content)
     value = structured if structured is not None or text is None else _parsed(text)
     if structured is None and not is_finite(value):
-        return "the answer contains NaN or Infinity, which is no JSON number"
+        return _NO_NUMBER
     if (confession := _confession(value)) is not None:
         return confession
     if isinstance(value, dict) and len(value) == 1:

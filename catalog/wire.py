@@ -128,7 +128,7 @@ class Wire:
             case "tools/list":
                 result = repair_page(result, self.repairs, legacy=self.legacy)
             case "tools/call":
-                result = _repair_result(result, legacy=self.legacy)
+                result = _repair_result(result, self.note, legacy=self.legacy)
             case _:
                 return item
         return SessionMessage(message.model_copy(update={"result": result}), metadata=item.metadata)
@@ -147,18 +147,24 @@ def _given_up(item: SessionMessage) -> types.RequestId | None:
     return cast("types.RequestId | None", (message.params or {}).get("requestId"))
 
 
-def _repair_result(result: dict[str, JsonValue], *, legacy: bool) -> dict[str, JsonValue]:
-    """Return a tool's result with unreadable content blocks as text; nothing it says is lost."""
+def _repair_result(
+    result: dict[str, JsonValue], note: Callable[[str], None], *, legacy: bool
+) -> dict[str, JsonValue]:
+    """Return a tool's result with unreadable content blocks as text, which is noted; nothing is lost."""
     content = result.get("content")
     if content is None and "structuredContent" not in result and "resultType" in result:
         return result
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     repaired: list[JsonValue] = [block if _is_readable(block) else _as_text(block) for block in blocks]
+    if repaired != content and content is not None:
+        note("a result of a tool has content that is no list of content blocks: it is read as text")
     changed: dict[str, JsonValue] = {**result, "content": repaired}
     if not legacy:
         changed.setdefault("resultType", "complete")
     if legacy and "structuredContent" in changed and not isinstance(changed["structuredContent"], dict):
         structured = changed.pop("structuredContent")
+        if structured is not None:
+            note("a result of a tool has structured content that is no object, which its era wants")
         if structured is not None and not repaired:
             changed["content"] = [_as_text(structured)]
     return changed

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
+from catalog.failure_text import is_malformed
 from catalog.result import CallSuccess, FailureKind
 from catalog.schema import types
 from catalog.size import rough_size
@@ -26,6 +27,8 @@ _TRACE: Final = re.compile(
     r"Traceback \(most recent call last\)|\n\s+at \S+ \(.+:\d+:\d+\)|(?:/[\w.-]+){3,}\.(?:py|js|ts)\b",
     re.MULTILINE,
 )
+_LONGEST_READ: Final = 20_000
+"""Of a text that is searched or read as a literal: a hostile one may be any length."""
 _PYTHON: Final = re.compile(r"^\s*(?:\[\s*[\[({]|\{\s*'|\[\s*'|\()")
 
 
@@ -63,17 +66,21 @@ def _of_failure(call: Observation) -> Iterator[Finding]:
     if failure is None:
         return
     match failure.kind:
+        case _ if is_malformed(failure.message):
+            yield _finding("malformed-answer", call, failure.message[:300])
         case FailureKind.TIMEOUT:
-            yield _finding("hang", call, f"no answer within {failure.seconds:.0f} s")
+            yield _finding("hang", call, f"no answer within {failure.seconds:.2g} s")
         case FailureKind.SERVER_UNAVAILABLE:
             yield _finding("crash", call, f"the server went away: {failure.message[:200]}")
         case FailureKind.DISGUISED_ERROR:
             yield _finding("disguised-error", call, f"a success that says: {failure.message[:200]}")
+        case FailureKind.OVER_LIMIT:
+            yield _finding("large-answer", call, failure.message[:200])
         case FailureKind.OUTPUT_SCHEMA_MISMATCH:
             yield _finding("output-schema-mismatch", call, failure.message[:300])
         case _:
             yield from _of_refusal(call)
-    if _TRACE.search(failure.message):
+    if failure.kind is not FailureKind.SERVER_UNAVAILABLE and _TRACE.search(failure.message[:_LONGEST_READ]):
         yield _finding("leaks-internals", call, "its error shows a stack trace or a path")
 
 
@@ -134,9 +141,11 @@ def _of_answer(call: Observation) -> Iterator[Finding]:
 
 
 def _is_python(text: str) -> bool:
+    if len(text) > _LONGEST_READ:
+        return False
     try:
         return isinstance(ast.literal_eval(text), list | dict | tuple | set)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return False
 
 

@@ -31,6 +31,7 @@ _LONGEST_LIST = 20
 _MOST_INPUTS = 8
 _LONGEST_NAME, _MOST_WORDS = 24, 3
 """Of an output that is called as the answer calls it."""
+_NOT_OF_INPUTS = frozenset({"$schema", "title", "default"})
 _VERDICTS = frozenset({"success", "ok", "status", "valid", "message", "error", "errors"})
 
 
@@ -55,12 +56,12 @@ class _Lifting:
 
     def reference(self, tool: str, argument: str, value: JsonValue, schema: JsonSchema) -> str:
         """Return the reference to the input that carries a value, equal ones of one name shared."""
-        name = _slug(argument)
+        name = _slug(argument) or "value"
         for number in range(1, 100):
             wanted = name if number == 1 else f"{name}_{number}"
             if wanted not in self.values:
                 self.values[wanted], self.slots[wanted] = value, (tool, argument)
-                self.schemas[wanted] = {k: v for k, v in schema.items() if k not in ("title", "default")}
+                self.schemas[wanted] = {k: v for k, v in schema.items() if k not in _NOT_OF_INPUTS}
                 return str(Reference("inputs", wanted))
             if self.values[wanted] == value and type(self.values[wanted]) is type(value):
                 return str(Reference("inputs", wanted))
@@ -84,7 +85,7 @@ def distil(chain: Chain, *, all_outputs: bool = False, unlike: JsonValue = None)
     if not outputs or not lifting.values or len(lifting.values) > _MOST_INPUTS:
         return None
     workflow = Workflow(
-        name=_slug("_".join(dict.fromkeys(chain.tools)))[:60].strip("_"),
+        name=_slug("_".join(dict.fromkeys(chain.tools)))[:60].strip("_") or "explored",
         inputs={"type": "object", "properties": dict(lifting.schemas), "required": list(lifting.schemas)},
         nodes=nodes,
         outputs=outputs,

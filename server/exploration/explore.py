@@ -6,6 +6,7 @@ every part is bounded by one budget of calls, of which a share is kept for check
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -195,7 +196,8 @@ class Explorer:
 
     def _health(self) -> HealthReport:
         observations, scope = self.session.observations, self.session.scope
-        listed = listing_findings(self._listed_tools(), self.problems, self.quarantined)
+        noticed = {re.sub(r"\d+", "#", said): said for said in (*self.session.problems, *self.problems)}
+        listed = listing_findings(self._listed_tools(), [*noticed.values()], self.quarantined)
         called = call_findings(observations, scope.changing)
         flaky = [flaky_finding(one) for one in self._checking.flakes]
         slowest: dict[str, float] = {}

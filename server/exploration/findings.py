@@ -53,6 +53,12 @@ RULES: dict[str, Rule] = {
             "correct the output schema or the answer: strict clients refuse it",
         ),
         _rule(
+            "malformed-answer",
+            "error",
+            "an answer is no message, or no tool result, of the protocol",
+            "answer with JSON-RPC and the members of a tool result, numbers finite, text in UTF-8",
+        ),
+        _rule(
             "always-fails",
             "error",
             "no valid call of the tool succeeded",

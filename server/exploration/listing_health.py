@@ -47,7 +47,7 @@ def _of_tool(tool: Tool) -> Iterator[Finding]:
     if tool.output_schema and tool.output_schema.get("type") != "object":
         yield _finding("strict-hosts", name, "the output schema is no object at the top")
     for argument, schema in argument_schemas(tool).items():
-        if not types(schema) or not schema.keys() - {"title", "description", "default"}:
+        if not types(schema) or not schema.keys() - {"$schema", "title", "description", "default"}:
             yield _finding("untyped-argument", name, f"argument {argument!r} has no type", argument)
 
 

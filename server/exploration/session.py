@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 import anyio
 from pydantic import JsonValue
 
+from catalog.connection import Connection
 from catalog.connections import Connections
 from catalog.effects import Reset
 from catalog.errors import CatalogError
 from catalog.result import CallFailure, CallOutcome, FailureKind, RanUpstream
-from server.execution.servers import ServerProcess
 from server.exploration.observation import Observation, Origin, Probe
 from server.exploration.options import ExplorationOptions
 from server.exploration.pace import Pace
@@ -62,8 +62,10 @@ class ExplorationSession:
     number: int = 0
     """Of the process that is running."""
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
-    _process: ServerProcess | None = None
+    _process: Connection | None = None
     _limit: float = math.inf
+    _problems: list[str] = field(default_factory=list[str])
+    """Of connections to processes that are gone."""
     known: KnownValues = field(init=False)
     """What is known of good values so far."""
     pace: Pace = field(init=False)
@@ -79,6 +81,13 @@ class ExplorationSession:
     def left(self) -> int:
         """Calls that the budget still has."""
         return max(0, self.options.budget_calls - self.spent)
+
+    @property
+    def problems(self) -> list[str]:
+        """What was noticed of the connections to processes that answered, in words, each once."""
+        process = self._process
+        now = process.problems if process is not None and process.status == "ready" else []
+        return list(dict.fromkeys([*self._problems, *now]))
 
     async def call(self, probe: Probe) -> Observation:
         """Make one call and return what came of it; a process it kills is replaced at the next call.
@@ -143,6 +152,7 @@ class ExplorationSession:
 
     async def renew(self) -> None:
         """Throw the running process away; the next call has a fresh one."""
+        self._problems = self.problems
         stack, self._stack, self._process = self._stack, AsyncExitStack(), None
         await stack.aclose()
 
@@ -156,7 +166,7 @@ class ExplorationSession:
             probe.tool.id.tool, dict(probe.arguments), timeout_seconds=self.options.call_timeout_seconds
         )
 
-    async def _start(self) -> ServerProcess:
+    async def _start(self) -> Connection:
         reset = Reset.PROCESS if self.scope.reset is Reset.NONE else self.scope.reset
         self.number += 1
         if not self.scope.is_stateless:

@@ -60,11 +60,20 @@ def is_server_made(key: str, value: JsonValue) -> bool:
 
 
 def argument_schemas(tool: Tool) -> dict[str, JsonSchema]:
-    """Return the schema of each argument a tool declares, its references inlined."""
+    """Return the schema of each argument a tool declares, as one that can be read by itself."""
     properties = inline_refs(tool.input_schema).get("properties")
     if not isinstance(properties, dict):
         return {}
-    return {name: part if isinstance(part, dict) else {} for name, part in properties.items()}
+    root = tool.input_schema
+    return {name: _alone(part, root) if isinstance(part, dict) else {} for name, part in properties.items()}
+
+
+def _alone(part: JsonSchema, root: JsonSchema) -> JsonSchema:
+    """Return a part with what it needs of the whole: its dialect, and the definitions it still refers to."""
+    if not part:
+        return part
+    wanted = ("$schema", "$defs", "definitions") if "$ref" in str(part) else ("$schema",)
+    return {**{key: root[key] for key in wanted if key in root}, **part}
 
 
 def required_arguments(tool: Tool) -> tuple[str, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
 from pydantic import JsonValue
 
@@ -16,6 +17,8 @@ __all__ = ["Leaf", "closed_part", "leaves_of_schema", "leaves_of_value", "output
 
 _MAX_LEAVES = 60
 _MAX_DEPTH = 4
+_UNREADABLE: Final = re.compile(r"[#{}]")
+"""Keys that no reference can name (`skills_store.workflow.references`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,8 @@ def _walk_value(value: JsonValue, pointer: str, key: str, depth: int) -> Iterato
         return
     if isinstance(value, dict):
         for name, item in value.items():
+            if _UNREADABLE.search(name):
+                continue
             yield from _walk_value(item, pointer + json_pointer(name), name, depth + 1)
     elif isinstance(value, list) and len(value) <= 3:
         for index, item in enumerate(value):
@@ -78,4 +83,6 @@ def _walk_schema(schema: JsonSchema, pointer: str, key: str, depth: int) -> Iter
     if depth >= _MAX_DEPTH or not isinstance(properties, dict):
         return
     for name, part in cast("dict[str, JsonSchema]", properties).items():
+        if _UNREADABLE.search(name):
+            continue
         yield from _walk_schema(part, pointer + json_pointer(name), name, depth + 1)
