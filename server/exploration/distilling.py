@@ -23,7 +23,7 @@ from server.planning.likeness import GENERIC_KEYS
 from skills_store.workflow.model import Node, Workflow
 from skills_store.workflow.references import Reference, escape_literal
 
-__all__ = ["Draft", "distil", "value_assertions"]
+__all__ = ["Draft", "distil", "key_name", "value_assertions"]
 
 _MOST_OUTPUTS = 3
 _LONGEST_TEXT = 300
@@ -147,14 +147,14 @@ def _outputs(
         if not leaves:
             return {}
         for leaf in leaves[: _MOST_OUTPUTS if len(ends) == 1 else 1]:
-            name = _output_name(leaf.key)
+            name = key_name(leaf.key)
             wanted = name if name not in found else f"{name}_{len(found) + 1}"
             found[wanted] = str(Reference("nodes", ids[end.number], leaf.pointer))
     return found
 
 
-def _output_name(key: str) -> str:
-    """Return what an output is called: its key, unless that is a sentence, which may be anybody's."""
+def key_name(key: str) -> str:
+    """Return what a place of an answer is called: its key, unless that is a sentence, which may be anybody's."""
     name = _slug(key)
     return name if 0 < len(name) <= _LONGEST_NAME and name.count("_") < _MOST_WORDS else "result"
 

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from catalog.plain_text import plain_text
 from server.backends.backend import Completion, Message, Request
-from server.exploration.distilling import Draft
+from server.exploration.distilling import Draft, key_name
 from server.exploration.options import ExplorationOptions
 from server.planning.conversation import Conversation
 from skills_store.workflow.model import Node
@@ -60,8 +60,8 @@ def _given(node: Node, inputs: Mapping[str, JsonValue]) -> Iterator[tuple[str, t
     """Yield each argument's name with its value or the place it is read from, and whether it is stated."""
     for name, value in node.arguments.items():
         if isinstance(value, str) and value.startswith("$nodes."):
-            leaf = parse_reference(value).pointer.rsplit("/", 1)[-1]
-            yield _spoken(name), (f"the {_spoken(leaf or 'result')}", False)
+            key = parse_reference(value).pointer.rsplit("/", 1)[-1]
+            yield _spoken(name), (f"the {_spoken(key_name(key))}", False)
         elif isinstance(value, str) and value.startswith("$inputs."):
             yield _spoken(name), (_value(inputs[parse_reference(value).name]), True)
 
