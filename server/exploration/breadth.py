@@ -151,6 +151,6 @@ def _learn(observation: Observation, known: KnownValues) -> bool:
         if not probe.breaks_schema and probe.kind != "boundary":  # what lies at an edge is no typical value
             known.learn_success(probe.arguments, observation.output, probe.origins)
         return True
-    if observation.failure is not None and not probe.breaks_schema:
+    if observation.failure is not None and not probe.breaks_schema and probe.kind != "boundary":
         known.learn_refusal(probe.tool.id.tool, probe.arguments, observation.failure.message)
     return False

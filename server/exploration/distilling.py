@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from pydantic import JsonValue
 
@@ -31,6 +31,8 @@ _LONGEST_LIST = 20
 _MOST_INPUTS = 8
 _LONGEST_NAME, _MOST_WORDS = 24, 3
 """Of an output that is called as the answer calls it."""
+_FURTHER = re.compile(r"/[1-9]\d*(?:/|$)")
+"""Past the first entry of a list, which is not there for every input."""
 _NOT_OF_INPUTS = frozenset({"$schema", "title", "default"})
 _VERDICTS = frozenset({"success", "ok", "status", "valid", "message", "error", "errors"})
 
@@ -141,8 +143,12 @@ def _outputs(
     for end in ends:
         given = () if known else inputs.values()  # what a change was told and a look then says is no echo
         echoed = [*given, *end.probe.arguments.values()]
-        leaves = [leaf for leaf in leaves_of_value(end.output) if _is_checkable(leaf, echoed)]
+        places = leaves_of_value(end.output)
+        if any(_says_today(leaf.value) for leaf in places):
+            places = [leaf for leaf in places if not _names_today(leaf.value)]
+        leaves = [leaf for leaf in places if _is_checkable(leaf, echoed)]
         leaves = [leaf for leaf in leaves if _is_telling(leaf) and (leaf.pointer, leaf.value) not in known]
+        leaves = [leaf for leaf in leaves if not _FURTHER.search(leaf.pointer)] or leaves
         leaves.sort(key=_interest)
         if not leaves:
             return {}
@@ -154,7 +160,7 @@ def _outputs(
 
 
 def key_name(key: str) -> str:
-    """Return what a place of an answer is called: its key, unless that is a sentence, which may be anybody's."""
+    """Return what a place of an answer is called: its key, unless that is a sentence, anybody's perhaps."""
     name = _slug(key)
     return name if 0 < len(name) <= _LONGEST_NAME and name.count("_") < _MOST_WORDS else "result"
 
@@ -188,10 +194,25 @@ def _is_checkable(leaf: Leaf, echoed: list[JsonValue]) -> bool:
 
 
 def _says_today(value: JsonValue) -> bool:
-    """Return whether a text has the date of this day, which it will not have tomorrow."""
+    """Return whether a text has the date of this day somewhere on earth, which it will not have next week."""
+    return isinstance(value, str) and any(day.date().isoformat() in value for day in _today())
+
+
+def _names_today(value: JsonValue) -> bool:
+    """Return whether a value is a part of this day, which beside its date it will not be tomorrow."""
+    names = {
+        part.casefold() for day in _today() for part in (f"{day:%A}", f"{day:%a}", f"{day:%B}", f"{day:%b}")
+    }
+    numbers = {number for day in _today() for number in (day.year, day.month, day.day)}
+    return (
+        value.casefold() in names if isinstance(value, str) else isinstance(value, int) and value in numbers
+    )
+
+
+def _today() -> list[datetime]:
+    """Return moments of every day that it is now somewhere on earth."""
     now = datetime.now(UTC)
-    days = {now.date().isoformat(), now.astimezone().date().isoformat()}
-    return isinstance(value, str) and any(day in value for day in days)
+    return [now - timedelta(hours=12), now, now + timedelta(hours=14)]
 
 
 def value_assertions(outputs: Mapping[str, JsonValue]) -> tuple[str, ...]:

@@ -76,10 +76,10 @@ class Drafting:
         return chain_of(last, self.observations, extra)
 
     def _of_states(self) -> list[Draft | None]:
-        """Return drafts of what shows a change, the plainest first; what a fresh process says is left out."""
-        chains = [(self._chain(self.observations[n], s.changes), s.fresh) for n, s in self.shown.items()]
+        """Return drafts of what shows a change, the plainest first; what it said before is left out."""
+        chains = [(self._chain(self.observations[n], s.changes), s.before) for n, s in self.shown.items()]
         chains.sort(key=lambda entry: _plainness(entry[0]))
-        return [distil(chain, unlike=fresh) for chain, fresh in chains]
+        return [distil(chain, unlike=before) for chain, before in chains]
 
     def _linked(self) -> list[Chain]:
         """Return the chains in which an answer is read, without those of states."""

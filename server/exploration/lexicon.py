@@ -6,13 +6,14 @@ table in CSV. The words of a name are looked up whole first, then one by one fro
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from pydantic import JsonValue
 
 from catalog.similarity import words
 
-__all__ = ["is_control", "typical_values"]
+__all__ = ["is_control", "is_statement", "statements", "typical_values"]
 
 _VALUES: Final[dict[str, tuple[JsonValue, ...]]] = {
     "expr": ("2 * (3 + 4)", "sqrt(16) + 1", "10 / 4"),
@@ -111,6 +112,23 @@ _VALUES: Final[dict[str, tuple[JsonValue, ...]]] = {
     "uuid": ("6f1c1d1e-8a37-4a55-9d5b-0c6b1f0a2b11",),
 }
 
+_STATEMENTS: Final[dict[str, tuple[str, ...]]] = {
+    "create": (
+        "CREATE TABLE sample (id INTEGER, name TEXT)",
+        "CREATE TABLE sample (id INTEGER, amount REAL)",
+        "CREATE TABLE item (id INTEGER, city TEXT)",
+    ),
+    "insert": (
+        "INSERT INTO sample (id, name) VALUES (1, 'ann')",
+        "INSERT INTO sample (id, name) VALUES (2, 'bob')",
+    ),
+    "select": ("SELECT name FROM sample", "SELECT COUNT(*) AS n FROM sample", "SELECT 2 + 3 AS five"),
+    "update": ("UPDATE sample SET name = 'eve' WHERE id = 1",),
+    "delete": ("DELETE FROM sample WHERE id = 1",),
+}
+"""Statements in SQL by their verb, all about one table."""
+_SQL: Final = re.compile(r"\bsql\b|\bsqlite\b|\bpostgres\w*\b|\bmysql\b", re.IGNORECASE)
+
 _CONTROL: Final = frozenset(
     {
         "decimals",
@@ -147,6 +165,21 @@ def typical_values(argument: str) -> tuple[JsonValue, ...]:
             if spelt in _VALUES:
                 return _VALUES[spelt]
     return ()
+
+
+def statements(said: str) -> tuple[str, ...]:
+    """Return statements in SQL where a text speaks of it, those whose verb it names first; none elsewhere."""
+    if not _SQL.search(said):
+        return ()
+    named = [word for word in re.findall("[a-z]+", said.lower()) if word in _STATEMENTS]
+    verbs = list(dict.fromkeys(named)) or ["select", "create"]
+    return tuple(statement for verb in verbs for statement in _STATEMENTS[verb])
+
+
+def is_statement(value: JsonValue) -> bool:
+    """Return whether a value is a statement rather than something that others may be told too."""
+    first = value.split(maxsplit=1)[0].lower() if isinstance(value, str) and value.strip() else ""
+    return first in _STATEMENTS and isinstance(value, str) and " " in value
 
 
 def is_control(argument: str) -> bool:

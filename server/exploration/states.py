@@ -6,6 +6,7 @@ interesting where a tool that only looks answers otherwise than in a fresh proce
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,6 +17,7 @@ from catalog.similarity import words
 from catalog.tools import Tool, ToolId
 from server.exploration.breadth import first_successes
 from server.exploration.call_health import volatile_tools
+from server.exploration.lexicon import is_statement
 from server.exploration.observation import Observation, Probe
 from server.exploration.session import ExplorationSession
 from server.exploration.values import is_handle, is_server_made, required_arguments
@@ -44,8 +46,8 @@ class Shown:
 
     changes: tuple[int, ...]
     """Numbers of the changes that were made before it in its process."""
-    fresh: JsonValue
-    """What it answers in a fresh process, None where it fails there."""
+    before: JsonValue
+    """What it answered before the last of them, None where it failed or nothing was there to look at."""
 
 
 @dataclass
@@ -92,8 +94,16 @@ class StateSearch:
         return list({tool.id.tool: tool for tool in alone_first}.values())[:_LOOKED]
 
     def _sharing(self, tool: Tool, *, looking: bool) -> list[Tool]:
-        named = set(_plain_arguments(tool))
-        return [t for t in self._others(tool, looking=looking) if named & set(_plain_arguments(t))]
+        named, said = set(_plain_arguments(tool)), " ".join(map(str, self._values(tool, {}).values()))
+        others = self._others(tool, looking=looking)
+        return [
+            t for t in others if named & set(_plain_arguments(t)) or (looking and self._is_about(t, said))
+        ]
+
+    def _is_about(self, look: Tool, said: str) -> bool:
+        """Return whether a look asks for something that a change is told, in whatever words."""
+        asked = [value for value in self._values(look, {}).values() if isinstance(value, str) and value]
+        return any(re.search(rf"\b{re.escape(value)}\b", said) for value in asked)
 
     def _following(self, change: Tool) -> list[Tool]:
         """Return the changes that may follow one: they share an argument with it, or read what it answers."""
@@ -153,8 +163,9 @@ class StateSearch:
         for tool in telling[:_LOOKS]:
             seen = await self._made(tool, values)
             fresh = self._fresh.get(self._asked(tool, values))
-            if seen.succeeded and _says_more(seen.output, shown.get(tool.id.tool, fresh)):
-                self.shown[seen.number] = Shown(self._changes_before(seen), fresh)
+            before = shown.get(tool.id.tool, fresh)
+            if seen.succeeded and _says_more(seen.output, before):
+                self.shown[seen.number] = Shown(self._changes_before(seen), before)
             now[tool.id.tool] = seen.output
         return now
 
@@ -190,7 +201,8 @@ class StateSearch:
             if name not in given and (options := self.session.known.candidates(tool, name, 1)):
                 given[name] = options[0]
         read = set(template.probe.origins) if template is not None else set[str]()
-        return {n: values.get(n, v) for n, v in given.items() if n not in read and not is_handle(n)}
+        told = {name: value for name, value in values.items() if not is_statement(value)}
+        return {n: told.get(n, v) for n, v in given.items() if n not in read and not is_handle(n)}
 
 
 def _templates(observations: list[Observation]) -> dict[str, Observation]:

@@ -15,7 +15,7 @@ from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema, Tool
 from server.curation.differences import is_moment
 from server.evolution.run_faults import offered_values
-from server.exploration.lexicon import typical_values
+from server.exploration.lexicon import is_statement, statements, typical_values
 
 __all__ = [
     "KnownValues",
@@ -45,6 +45,8 @@ _PLAIN: Final = re.compile(
 _PLAIN_NUMBERS: Final = (12, 5, 8, 3, 20, 7, 15, 9)
 
 
+_STATED: Final = frozenset({"query", "sql", "statement"})
+"""What an argument is called that takes a statement of a language."""
 _HANDLES: Final = frozenset({"id", "handle", "token", "cursor", "ref", "uid", "uuid"})
 
 
@@ -176,6 +178,8 @@ class KnownValues:
 
     def _told(self, tool: Tool, argument: str, schema: JsonSchema) -> Iterator[JsonValue]:
         """Yield what schema, prose and general knowledge give for an argument."""
+        if "string" in types(schema) and words(argument)[-1:] and words(argument)[-1] in _STATED:
+            yield from statements(f"{argument}: {schema.get('description', '')}. {tool.description}")
         yield from self._said(tool, argument, schema)
         yield from typical_values(argument)
         yield from _numbers(schema, self.seed)
@@ -192,7 +196,7 @@ class KnownValues:
             yield from said_examples(_about(tool.description, argument))
 
     def _of_like_names(self, table: dict[str, list[JsonValue]], argument: str) -> Iterator[JsonValue]:
-        yield from table.get(argument, ())
+        yield from (value for value in table.get(argument, ()) if not is_statement(value))
         for name, values in table.items():
             if name != argument and name_similarity(name, argument) >= _NEAR:
                 yield from values[:3]
