@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -122,4 +124,75 @@ async def test_every_defect_of_a_process_ends_in_a_report(defect: str, tmp_path:
     assert bool(report.unreachable) == ("unavailable" in found) == (report.coverage.called == 0)
     assert EXPECTED.get(defect, "no-annotations") in found
     started = [entry["started"] for entry in read_log(log or tmp_path / "none") if "started" in entry]
+    assert living(started) == []
+
+
+def _scenario(folder: Path, *tools: dict[str, Any]) -> tuple[Path, Path]:
+    """Write a server of its own process with these tools, all unknown but `look_*`; return config and log."""
+    log, scenario, config = folder / "log.jsonl", folder / "scenario.json", folder / "config.json"
+    scenario.write_text(json.dumps({"tools": [*tools], "log": str(log)}))
+    server = {"command": sys.executable, "args": ["-m", "catalog.testing", str(scenario)]}
+    own = {"effects": {"odd": {"look_*": "read", "change": "write"}}}
+    config.write_text(json.dumps({"mcpServers": {"odd": server}, "skillbank": own}))
+    return config, log
+
+
+def _tool(name: str, behaviour: str, **fields: Any) -> dict[str, Any]:
+    text = schema(text=TEXT)
+    return {
+        "name": name,
+        "behaviour": behaviour,
+        "input_schema": text,
+        "description": f"To {name}.",
+        **fields,
+    }
+
+
+def _skillbank(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    places = ("--config", str(folder / "config.json"), "--store", str(folder / "store.db"))
+    command = [sys.executable, "-m", "server.cli", words[0], *places, *words[1:]]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("command", ["explore", "evolve"])
+def test_a_server_that_counts_never_sees_a_call_that_may_change_it(command: str, tmp_path: Path):
+    _, log = _scenario(
+        tmp_path,
+        _tool("look_back", "echo"),
+        _tool("look_up", "answers", answers=[{"n": 3}]),
+        _tool("change", "store"),
+        _tool("mystery", "store"),
+        _tool("delete_all", "store", annotations={"readOnlyHint": True}),
+    )
+    size = ("--rounds", "1") if command == "evolve" else ()
+    ran = _skillbank(tmp_path, command, "odd", "--json", "--yes", "--budget-calls", "60", *size)
+    assert ran.returncode == 0, ran.stderr
+    called = [entry["tool"] for entry in read_log(log) if "called" in entry]
+    assert {"look_back", "look_up"} <= set(called) <= {"look_back", "look_up"}
+    if command == "explore":
+        report = json.loads(ran.stdout)
+        assert report["coverage"]["withheld"] == 3
+        assert 0 < report["calls"] <= 60
+
+
+def test_a_process_that_lies_crashes_and_hangs_is_reported_by_the_command(tmp_path: Path):
+    _, log = _scenario(
+        tmp_path,
+        _tool("look_well", "echo"),
+        _tool("look_false", "answers", answers=["Error: it did not work"]),
+        _tool("look_dead", "answers", answers=[{"$vanish": True}]),
+        _tool("look_long", "echo", latency_seconds=600),
+    )
+    ran = _skillbank(
+        tmp_path,
+        *("explore", "odd", "--json", "--ci", "--call-seconds", "0.5", "--budget-calls", "60"),
+    )
+    assert ran.returncode == 1, ran.stderr
+    report = json.loads(ran.stdout)
+    found = {(finding["tool"], finding["rule"]) for finding in report["health"]["findings"]}
+    assert {("look_false", "disguised-error"), ("look_dead", "crash"), ("look_long", "hang")} <= found
+    assert not {("look_well", "crash"), ("look_well", "hang"), ("look_well", "disguised-error")} & found
+    assert report["coverage"]["called"] == 4
+    started = [entry["started"] for entry in read_log(log) if "started" in entry]
+    assert len(started) > report["health"]["crashes"] > 0
     assert living(started) == []
