@@ -16,7 +16,7 @@ from pathlib import Path
 from server.bench.errors import BenchError
 from server.bench.explore_measuring import ServerSize, measure_server
 from server.bench.explore_report import ExploreBenchReport, ServerExplored, render_explore_report
-from server.bench.explore_servers import DEMO_EXPLORED, SET_ASIDE
+from server.bench.explore_servers import DEMO_EXPLORED, FETCHED
 from server.bench.kept import Kept
 from server.bench.models import spec_of
 from server.bench.request import BenchRequest, Measured, show_progress
@@ -26,10 +26,8 @@ from server.provisioning.errors import ProvisioningError
 __all__ = ["ExploreBenchOptions", "measure", "quick_explore_options", "run_explore_bench"]
 
 MeasureServer = Callable[[str, ServerSize], Awaitable[ServerExplored]]
-_WITH_MODEL = ("mathematics", "calculator", "hashlib", "sqlite", "algebra", "todo")
-"""The servers of which tasks have instances to hold out."""
 _MODEL_SECONDS = 120.0
-_ALL = (*DEMO_EXPLORED, *(server.name for server in SET_ASIDE))
+_ALL = (*DEMO_EXPLORED, *(server.name for server in FETCHED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ async def run_explore_bench(
     started = time.perf_counter()
     kept = Kept(options.keep)
     measured = [await _measured(name, options.size, kept, measuring) for name in options.servers]
-    asked = () if options.model is None else [name for name in options.servers if name in _WITH_MODEL]
+    asked = [one.server for one in measured if one.held_out and options.model is not None]
     modelled = [await _measured(name, options.size_with_model, kept, measuring) for name in asked]
     return ExploreBenchReport(
         quick=options.quick,

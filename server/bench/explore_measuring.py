@@ -22,7 +22,7 @@ from server.bank.upstreams.exploration import Exploration
 from server.bank.upstreams.teaching import scoped_replayer
 from server.bench.explore_credit import measure_credit
 from server.bench.explore_report import HeldOutCase, ServerExplored
-from server.bench.explore_servers import SET_ASIDE, explored_document
+from server.bench.explore_servers import FETCHED, Defect, explored_document
 from server.exploration.feasibility import runs_by_chance
 from server.exploration.options import ExplorationOptions
 from server.exploration.pace import Pace
@@ -123,11 +123,14 @@ async def _explored(name: str, bank: Bank, size: ServerSize) -> ExplorationRepor
 
 
 def _covered(name: str, report: ExplorationReport) -> ServerExplored:
-    expected = {wart for server in SET_ASIDE if server.name == name for wart in server.warts}
-    rules = {finding.rule for finding in report.health.findings}
+    known = next((server for server in FETCHED if server.name == name), None)
+    findings = report.health.findings
+    defects = known.defects if known is not None else ()
+    hard = [defect for defect in defects if not defect.is_easy]
+    easy = [defect for defect in defects if defect.is_easy]
     return ServerExplored(
         server=name,
-        set_aside=bool(expected),
+        set_aside=known is not None and known.set_aside,
         tools=report.coverage.tools,
         called=report.coverage.called,
         pairs=report.coverage.pairs,
@@ -135,13 +138,20 @@ def _covered(name: str, report: ExplorationReport) -> ServerExplored:
         calls=report.calls,
         drafts=report.drafts,
         dropped=report.dropped,
-        warts=len(expected),
-        found=len(expected & rules),
-        missed=tuple(sorted(expected - rules)),
-        rules=tuple(sorted(rules)),
+        warts=len(hard),
+        found=sum(defect.is_found(findings) for defect in hard),
+        easy=len(easy),
+        easy_found=sum(defect.is_found(findings) for defect in easy),
+        missed=tuple(_told(defect) for defect in defects if not defect.is_found(findings)),
+        rules=tuple(sorted({finding.rule for finding in findings})),
         skills=sum(skill.state == "active" for skill in report.skills),
         lessons=report.lessons,
     )
+
+
+def _told(defect: Defect) -> str:
+    places = f" ({', '.join(defect.tools)})" if defect.tools else ""
+    return f"{defect.rule or 'no rule'}{places}: {defect.says}"
 
 
 def _settings(config: Path, store: Path) -> Settings:

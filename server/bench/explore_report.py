@@ -38,7 +38,7 @@ class ServerExplored(BaseModel):
 
     server: str
     set_aside: bool = False
-    """Whether its defects were written down before exploration was built, and not looked at since."""
+    """Whether its defects were written down before exploring ever ran on it."""
     tools: int = 0
     called: int = 0
     pairs: int = 0
@@ -53,7 +53,11 @@ class ServerExplored(BaseModel):
     remarks: tuple[str, ...] = ()
     """The tools in order of references that did not at once, and why."""
     warts: int = 0
+    """Known defects, without the easy ones."""
     found: int = 0
+    easy: int = 0
+    """Known defects that nearly every server has, or that its listing alone shows."""
+    easy_found: int = 0
     missed: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     """Rules of all findings, so that one can see what else was found."""
@@ -118,7 +122,10 @@ def render_explore_report(report: ExploreBenchReport) -> str:
     told = "".join(f"- {s.server}: not measured: {s.problem}\n" for s in report.servers if s.problem)
     remarks = [(s.server, why) for s in report.servers for why in s.remarks]
     told += "".join(f"- {server}: solved again: {why}\n" for server, why in remarks)
-    missed = "".join(f"- {s.server}: missed {', '.join(s.missed)}\n" for s in report.servers if s.missed)
+    missed = "".join(f"- {s.server}: missed {told}\n" for s in report.servers for told in s.missed)
+    easy, easy_found = report.total(lambda s: s.easy), report.total(lambda s: s.easy_found)
+    if easy:
+        told += f"- beside these, {easy_found} of {easy} known defects that a listing or any call shows\n"
     return f"{head}{rows}{_sum(report)}\n{told}{missed}\n{_gained(report)}\n{_credited(report)}"
 
 

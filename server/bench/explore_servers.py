@@ -1,54 +1,73 @@
-"""The servers that the explore benchmark runs on: five of the demo's, and three that were set aside.
+"""The servers that the explore benchmark runs on: of the demo, looked at while building, and set aside.
 
-What is wrong with the three was written down when they were first surveyed, before exploration was
-built, and none of its code or tests names them; only what a call can show counts.
+What is wrong with those that were set aside was written down from a survey, by somebody who was told the
+rules' names and not how they work, after exploring was built and before it ever ran on them; nothing else
+in the project names them. What was found out by looking at the others counts for nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
 from pydantic import JsonValue
 
+from server.exploration.findings import Finding
 from server.progress import ProgressListener
 from server.provisioning.demo_servers import demo_document
 from server.provisioning.fetched import fetch_environment
 
-__all__ = ["DEMO_EXPLORED", "SET_ASIDE", "SetAside", "explored_document", "requirements"]
+__all__ = ["DEMO_EXPLORED", "FETCHED", "Defect", "ExploredServer", "explored_document"]
 
 DEMO_EXPLORED = ("mathematics", "calculator", "hashlib", "time", "sqlite")
-_ENVIRONMENT = "explored"
+_EASY = frozenset({"no-annotations", "no-description", "no-output-schema", "unknown-argument-ignored"})
+"""Rules that nearly every server breaks, or that its listing alone shows."""
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
-    """A server with the defects it is known to have, by the rule that would find each."""
+class Defect:
+    """What is wrong with a server. `rule` would find it; None: none of the rules is about it."""
+
+    rule: str | None
+    says: str
+    tools: tuple[str, ...] = ()
+    """That show it, as listed; empty: any."""
+
+    @property
+    def is_easy(self) -> bool:
+        """Whether finding it shows little."""
+        return self.rule in _EASY
+
+    def is_found(self, findings: Iterable[Finding]) -> bool:
+        """Return whether one of some findings is about it."""
+        return any(
+            finding.rule == self.rule and (not self.tools or finding.tool in self.tools)
+            for finding in findings
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ExploredServer:
+    """A server from the package index, in an environment of its own."""
 
     name: str
     distribution: str
     version: str
     script: str
-    arguments: tuple[str, ...]
-    effects: Mapping[str, str]
-    reset: str
-    warts: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    effects: Mapping[str, str] = field(default_factory=lambda: {"*": "pure"})
+    reset: str = "none"
+    requires: tuple[str, ...] = ("mcp<2",)
+    """Beside the distribution."""
+    set_aside: bool = False
+    defects: tuple[Defect, ...] = ()
 
 
-SET_ASIDE: tuple[SetAside, ...] = (
-    SetAside(
-        "algebra",
-        "symath-mcp",
-        "0.1.0",
-        "symath-mcp",
-        (),
-        {"*": "pure"},
-        "none",
-        ("disguised-error", "unknown-argument-ignored"),
-    ),
-    SetAside(
+FETCHED: tuple[ExploredServer, ...] = (
+    ExploredServer("algebra", "symath-mcp", "0.1.0", "symath-mcp"),
+    ExploredServer(
         "database",
         "mcp-server-sqlite",
         "2025.4.25",
@@ -56,24 +75,11 @@ SET_ASIDE: tuple[SetAside, ...] = (
         ("--db-path", "t.db"),
         {"*": "write"},
         "process+dirs",
-        ("unreadable-text", "disguised-error", "unknown-argument-ignored"),
     ),
-    SetAside(
-        "todo",
-        "todo-txt-mcp",
-        "1.0.2",
-        "todo-txt-mcp",
-        ("todo.txt",),
-        {"*": "write"},
-        "process+dirs",
-        ("disguised-error", "unknown-argument-ignored"),
+    ExploredServer(
+        "todo", "todo-txt-mcp", "1.0.2", "todo-txt-mcp", ("todo.txt",), {"*": "write"}, "process+dirs"
     ),
 )
-
-
-def requirements() -> list[str]:
-    """Return what is installed for the servers that were set aside."""
-    return ["mcp<2", *(f"{server.distribution}=={server.version}" for server in SET_ASIDE)]
 
 
 def explored_document(name: str, folder: Path, listener: ProgressListener) -> dict[str, JsonValue]:
@@ -81,17 +87,18 @@ def explored_document(name: str, folder: Path, listener: ProgressListener) -> di
 
     Raises:
         DemoServersMissing: it is one of the demo's and not installed.
-        BenchError: it was set aside and cannot be installed.
+        ProvisioningError: it cannot be fetched.
     """
-    aside = next((server for server in SET_ASIDE if server.name == name), None)
-    if aside is None:
+    fetched = next((server for server in FETCHED if server.name == name), None)
+    if fetched is None:
         return demo_document([name])
-    python = fetch_environment(_ENVIRONMENT, requirements(), listener)
-    command = str(Path(python).parent / aside.script)
-    own: dict[str, JsonValue] = {"effects": {name: cast("JsonValue", dict(aside.effects))}}
-    if aside.reset != "none":
-        own["reset"] = {name: aside.reset}
+    wanted = [f"{fetched.distribution}=={fetched.version}", *fetched.requires]
+    python = fetch_environment(f"explored-{name}", wanted, listener)
+    command = str(Path(python).parent / fetched.script)
+    own: dict[str, JsonValue] = {"effects": {name: cast("JsonValue", dict(fetched.effects))}}
+    if fetched.reset != "none":
+        own["reset"] = {name: fetched.reset}
     return {
-        "mcpServers": {name: {"command": command, "args": [*aside.arguments], "cwd": str(folder)}},
+        "mcpServers": {name: {"command": command, "args": [*fetched.arguments], "cwd": str(folder)}},
         "skillbank": own,
     }

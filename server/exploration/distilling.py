@@ -70,20 +70,23 @@ class _Lifting:
         raise OverflowError(f"more than a hundred inputs are called {name}")
 
 
-def distil(chain: Chain, *, all_outputs: bool = False, unlike: JsonValue = None) -> Draft | None:
+def distil(
+    chain: Chain, *, all_outputs: bool = False, unlike: JsonValue = None, before: JsonValue = None
+) -> Draft | None:
     """Return the draft of a chain, None where nothing it answered could be checked.
 
     Args:
         chain: successful calls.
         all_outputs: whether the answers of calls that nobody reads are outputs too, not the last one's only.
         unlike: an answer of the last call that says nothing of the chain: what it has too is no output.
+        before: what the last call answered before the chain's last change: what it has too comes later.
     """
     ids = _node_ids(chain)
     lifting = _Lifting()
     nodes = tuple(_node(step, ids, lifting, previous) for step, previous in _with_previous(chain, ids))
     read = {origin.observation for step in chain.steps for origin in step.probe.origins.values()}
     ends = [step for step in chain.steps if step.number not in read] if all_outputs else [chain.last]
-    outputs = _outputs(ends, ids, lifting.values, unlike)
+    outputs = _outputs(ends, ids, lifting.values, unlike, before)
     if not outputs or not lifting.values or len(lifting.values) > _MOST_INPUTS:
         return None
     workflow = Workflow(
@@ -136,10 +139,15 @@ def _is_record(value: JsonValue) -> bool:
 
 
 def _outputs(
-    ends: list[Observation], ids: Mapping[int, str], inputs: Mapping[str, JsonValue], unlike: JsonValue
+    ends: list[Observation],
+    ids: Mapping[int, str],
+    inputs: Mapping[str, JsonValue],
+    unlike: JsonValue,
+    before: JsonValue,
 ) -> dict[str, JsonValue]:
     found: dict[str, JsonValue] = {}
     known = [(leaf.pointer, leaf.value) for leaf in leaves_of_value(unlike)]
+    old = [(leaf.pointer, leaf.value) for leaf in leaves_of_value(before)]
     for end in ends:
         given = () if known else inputs.values()  # what a change was told and a look then says is no echo
         echoed = [*given, *end.probe.arguments.values()]
@@ -148,8 +156,10 @@ def _outputs(
             places = [leaf for leaf in places if not _names_today(leaf.value)]
         leaves = [leaf for leaf in places if _is_checkable(leaf, echoed)]
         leaves = [leaf for leaf in leaves if _is_telling(leaf) and (leaf.pointer, leaf.value) not in known]
-        leaves = [leaf for leaf in leaves if not _FURTHER.search(leaf.pointer)] or leaves
         leaves.sort(key=_interest)
+        new = [leaf for leaf in leaves if (leaf.pointer, leaf.value) not in old]
+        plain = [leaf for leaf in leaves if not _FURTHER.search(leaf.pointer)]
+        leaves = [*new[:1], *(leaf for leaf in plain or leaves if leaf not in new[:1])]
         if not leaves:
             return {}
         for leaf in leaves[: _MOST_OUTPUTS if len(ends) == 1 else 1]:

@@ -41,14 +41,10 @@ class Drafting:
     def drafts(self, made: Sequence[ExploredTask] = ()) -> Iterator[Draft]:
         """Yield drafts, the hardest first, without near-duplicates of each other and of what was made."""
         kept: list[TaskShape] = [shape_of_task(task) for task in made]
-        seen: set[tuple[str, ...]] = set()
         for draft in filter(None, self._candidates()):
-            tools = draft.chain.tools
             shape = shape_of(word_task(draft, draft.inputs), draft.workflow)
-            is_known = (tools in seen and draft.chain.links == 0) or is_near_duplicate(shape, kept)
-            if is_known or not self._is_wanted(draft):
+            if is_near_duplicate(shape, kept) or not self._is_wanted(draft):
                 continue
-            seen.add(tools)
             kept.append(shape)
             yield draft
 
@@ -76,10 +72,12 @@ class Drafting:
         return chain_of(last, self.observations, extra)
 
     def _of_states(self) -> list[Draft | None]:
-        """Return drafts of what shows a change, the plainest first; what it said before is left out."""
-        chains = [(self._chain(self.observations[n], s.changes), s.before) for n, s in self.shown.items()]
+        """Return drafts of what shows a change, the plainest first; what a fresh process says is left out."""
+        chains = [
+            (self._chain(self.observations[n], shown.changes), shown) for n, shown in self.shown.items()
+        ]
         chains.sort(key=lambda entry: _plainness(entry[0]))
-        return [distil(chain, unlike=before) for chain, before in chains]
+        return [distil(chain, unlike=shown.fresh, before=shown.before) for chain, shown in chains]
 
     def _linked(self) -> list[Chain]:
         """Return the chains in which an answer is read, without those of states."""

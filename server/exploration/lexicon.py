@@ -91,6 +91,7 @@ _VALUES: Final[dict[str, tuple[JsonValue, ...]]] = {
         [{"name": "name", "type": "TEXT"}, {"name": "amount", "type": "REAL"}],
         ["id", "name"],
     ),
+    "table": ("sample", "item"),
     "where": ("id = 1", "name = 'ann'"),
     "matrix": ([[1, 2], [3, 4]], [[2, 0], [0, 2]]),
     "matrices": ([[[1, 2], [3, 4]], [[2, 0], [0, 2]]],),

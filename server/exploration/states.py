@@ -46,8 +46,10 @@ class Shown:
 
     changes: tuple[int, ...]
     """Numbers of the changes that were made before it in its process."""
+    fresh: JsonValue
+    """What it answers in a fresh process, None where it fails there."""
     before: JsonValue
-    """What it answered before the last of them, None where it failed or nothing was there to look at."""
+    """What it answered before the last change, None where it failed."""
 
 
 @dataclass
@@ -165,7 +167,7 @@ class StateSearch:
             fresh = self._fresh.get(self._asked(tool, values))
             before = shown.get(tool.id.tool, fresh)
             if seen.succeeded and _says_more(seen.output, before):
-                self.shown[seen.number] = Shown(self._changes_before(seen), before)
+                self.shown[seen.number] = Shown(self._changes_before(seen), fresh, before)
             now[tool.id.tool] = seen.output
         return now
 

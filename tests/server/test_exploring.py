@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import fromstring
@@ -17,6 +18,7 @@ from server.bank.upstreams.exploration import Exploration
 from server.exploration.errors import NothingToExplore, ProfileRejected, TaskFileRejected
 from server.exploration.findings import HealthReport
 from server.exploration.health_files import render_junit, render_sarif
+from server.exploration.lexicon import statements
 from server.exploration.options import ExplorationOptions
 from server.exploration.profile import TaskPreference, parse_profile, profile_of, render_profile
 from server.exploration.tasks import read_tasks, render_tasks
@@ -294,3 +296,94 @@ def test_a_profile_groups_tools_by_their_noun():
 )
 def test_examples_are_read_from_prose(text: str, values: list[str]):
     assert said_examples(text) == values
+
+
+@pytest.mark.parametrize(
+    ("said", "first"),
+    [
+        ("query: CREATE TABLE SQL statement", "CREATE TABLE sample"),
+        ("query: to run. Execute an INSERT, UPDATE or DELETE on the SQLite database", "INSERT INTO sample"),
+        ("sql: any SQL", "SELECT name"),
+        ("query: what to search for", ""),
+    ],
+)
+def test_statements_are_tried_where_a_tool_speaks_of_sql(said: str, first: str):
+    found = statements(said)
+    assert bool(found) == bool(first)
+    assert "".join(found[:1]).startswith(first)
+
+
+def _sql() -> list[ScriptedTool]:
+    tables: dict[str, list[str]] = {}
+
+    def create(arguments: Any) -> Any:
+        words = arguments["query"].split()
+        if words[:2] != ["CREATE", "TABLE"]:
+            return Reply.text("Only CREATE TABLE statements are allowed", is_error=True)
+        tables[words[2]] = words[3::2]
+        return {"ok": True}
+
+    def describe(arguments: Any) -> Any:
+        return {"columns": tables.get(arguments["table"], [])}
+
+    return [
+        ScriptedTool("create", create, schema(query=TEXT), description="Run a CREATE TABLE in SQL."),
+        ScriptedTool(
+            "describe",
+            lambda a: {"columns": tables.get(a["table"], [])},
+            schema(table=TEXT),
+            description="Look.",
+        ),
+    ]
+
+
+async def test_what_a_statement_names_is_looked_at_after_it(open_desk):
+    effects = {"base": {"create": Effect.WRITE, "describe": Effect.READ}}
+    reset = {"base": Reset.PROCESS}
+    async with open_desk({"base": ScriptedServer(_sql)}, effects=effects, reset=reset) as desk:
+        report = await desk.bank.explore(Exploration("base", options()))
+    assert report.coverage.succeeded == 2
+    assert ("create", "describe") in [task.solvers for task in report.tasks]
+
+
+async def test_what_will_be_otherwise_tomorrow_is_no_check(open_desk):
+    def tell(arguments: Any) -> Any:
+        now = datetime.now(UTC)
+        day = {"date": now.date().isoformat(), "weekday": f"{now:%A}", "year": now.year}
+        return {**day, "letters": len(arguments["text"])}
+
+    server = ScriptedServer(lambda: [ScriptedTool("tell", tell, schema(text=TEXT), description="Tell.")])
+    async with open_desk({"odd": server}, effects={"odd": {"*": Effect.READ}}) as desk:
+        report = await desk.bank.explore(Exploration("odd", options()))
+    assert [list(task.answer) for task in report.tasks] == [["letters"]]
+
+
+async def test_what_is_there_for_one_input_only_is_no_check(open_desk):
+    def parts(arguments: Any) -> Any:
+        return {"parts": [{"word": word} for word in arguments["text"].split()[:3]]}
+
+    server = ScriptedServer(lambda: [ScriptedTool("parts", parts, schema(text=TEXT), description="Split.")])
+    async with open_desk({"odd": server}, effects={"odd": {"*": Effect.READ}}) as desk:
+        report = await desk.bank.explore(Exploration("odd", options()))
+    assert report.tasks
+    assert all(len(task.answer) == 1 for task in report.tasks)
+    assert "/parts/1" not in json.dumps([task.workflow for task in report.tasks])
+
+
+async def test_the_echo_of_an_odd_value_in_a_refusal_is_tried_nowhere(open_desk):
+    tried: list[str] = []
+
+    def zone(arguments: Any) -> Any:
+        tried.append(arguments["zone"])
+        if "/" not in arguments["zone"]:
+            return Reply.text(
+                f"no zone {arguments['zone']!r}, expected one of 'Asia/Tokyo', 'UTC/UTC'", is_error=True
+            )
+        return {"length": len(arguments["zone"])}
+
+    server = ScriptedServer(lambda: [ScriptedTool("zone", zone, schema(zone=TEXT), description="A zone.")])
+    async with open_desk({"odd": server}, effects={"odd": {"*": Effect.READ}}) as desk:
+        report = await desk.bank.explore(Exploration("odd", options()))
+    assert report.coverage.succeeded == 1
+    assert any("ünïcödé" in value for value in tried)
+    assert all("ünïcödé" not in str(held.inputs) for task in report.tasks for held in task.held_out)

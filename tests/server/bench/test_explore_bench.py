@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,16 @@ from server.bench.errors import BenchError
 from server.bench.explore_bench import ExploreBenchOptions, quick_explore_options, run_explore_bench
 from server.bench.explore_credit import CreditMeasured, measure_credit
 from server.bench.explore_report import ExploreBenchReport, ServerExplored, render_explore_report
-from server.bench.explore_servers import SET_ASIDE, explored_document
+from server.bench.explore_servers import DEMO_EXPLORED, FETCHED, Defect, explored_document
 from server.bench.registry import benchmark, refuse_untaken
 from server.bench.request import BenchRequest
-from server.exploration.findings import RULES
+from server.exploration.findings import RULES, Finding
 from server.exploration.options import ExplorationOptions
 from server.progress import ignore_progress
 from server.requests import Budget
 
 pytestmark = pytest.mark.anyio
+ROOT = Path(__file__).parents[3]
 
 
 def explored(**changed: Any) -> ServerExplored:
@@ -70,7 +72,7 @@ async def test_a_model_is_asked_on_the_servers_that_have_something_to_hold_out()
 
     async def measure(name: str, size: Any) -> ServerExplored:
         asked.append((name, size.model is not None))
-        return explored(server=name)
+        return explored(server=name, held_out=3 if name == "hashlib" else 0)
 
     options = ExploreBenchOptions(servers=("time", "hashlib"), model="local:qwen2.5-coder-1.5b")
     await run_explore_bench(options, measure)
@@ -127,8 +129,37 @@ async def test_finished_servers_are_kept_and_those_that_cannot_be_had_are_tried_
 
 
 def test_what_is_known_to_be_wrong_is_said_by_rules_there_are():
-    assert {wart for server in SET_ASIDE for wart in server.warts} <= set(RULES)
+    named = {defect.rule for server in FETCHED for defect in server.defects if defect.rule is not None}
+    assert named <= set(RULES)
     assert len(ExploreBenchOptions().servers) >= 8
+    assert all(server.set_aside == bool(server.defects) for server in FETCHED)
+
+
+def test_servers_that_were_set_aside_are_named_nowhere_else():
+    apart = [server for server in FETCHED if server.set_aside]
+    names = {name for server in apart for name in (server.distribution, server.script)}
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    files = [ROOT / name for name in tracked.decode().split("\0") if name]
+    naming = {
+        str(file.relative_to(ROOT))
+        for file in files
+        if file.is_file() and any(name in file.read_text(errors="replace") for name in names)
+    }
+    assert apart
+    assert naming <= {"server/bench/explore_servers.py"}
+    assert not {server.name for server in apart} & set(DEMO_EXPLORED)
+
+
+def test_a_defect_is_found_where_its_rule_is_reported_of_one_of_its_tools():
+    def finding(rule: str, tool: str) -> Finding:
+        return Finding(rule=rule, severity="error", tool=tool, message="m", remedy="r")
+
+    defect = Defect("crash", "ends", ("one", "two"))
+    assert defect.is_found([finding("hang", "one"), finding("crash", "two")])
+    assert not defect.is_found([finding("hang", "one"), finding("crash", "three")])
+    assert Defect("crash", "ends").is_found([finding("crash", "three")])
+    assert not Defect(None, "no rule").is_found([finding("crash", "three")])
+    assert (Defect("no-annotations", "").is_easy, defect.is_easy) == (True, False)
 
 
 def test_the_quick_size_is_smaller_and_says_so():
