@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
+from catalog.errors import ServerUnavailable
 from catalog.whole_file import write_whole
 from server.bank.upstreams.exploration import Exploration
 from server.cli.errors import NeedsApproval
-from server.cli.options import EXISTING, session_command
+from server.cli.options import EXISTING, check_folders, session_command
 from server.cli.render_evolving import render_evolution
 from server.cli.render_exploring import render_plan
 from server.cli.session import Session
@@ -18,7 +20,9 @@ from server.evolving.evolve import evolve as hold_rounds
 from server.evolving.options import EvolveOptions
 from server.evolving.practice import read_user_tasks
 from server.execution.consent import Consent, NoConsent
+from server.exploration.errors import ExplorationError, UnknownServer
 from server.exploration.options import ExplorationOptions
+from server.exploration.report import ExplorationPlan
 from server.exploration.tasks import render_tasks
 
 __all__ = ["evolve"]
@@ -117,7 +121,8 @@ def evolve(
       skillbank evolve clock units --rounds 2 --budget-calls 600 --yes --json
       skillbank evolve units --tasks mine.jsonl --mix 0.25 --out made.jsonl
     """
-    options = EvolveOptions(
+    check_folders({"--out": out})
+    options = _options(
         rounds=rounds,
         budget_calls=budget_calls,
         tasks=picked,
@@ -140,6 +145,13 @@ def evolve(
     return 0
 
 
+def _options(**said: Any) -> EvolveOptions:  # noqa: ANN401  (the fields of it)
+    try:
+        return EvolveOptions(**said)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+
+
 def _nobody(is_interactive: bool) -> Consent:
     """Return who is asked for approvals while rounds are held: nobody, at a terminal too."""
     del is_interactive
@@ -147,14 +159,27 @@ def _nobody(is_interactive: bool) -> Consent:
 
 
 def _ask(session: Session, servers: tuple[str, ...], options: EvolveOptions, *, asks: bool) -> None:
-    """Show what would be explored and ask; a server that cannot be is refused before anything is called."""
+    """Show what would be explored and ask; where no server can be, that is refused before anything is called.
+
+    A server that cannot be explored is named, and the rest goes on: its tasks may be your own.
+    """
     asked = ExplorationOptions(
         budget_calls=options.budget_calls, tasks=options.tasks, calls_per_second=options.calls_per_second
     )
-    plans = [
-        session.with_bank(lambda bank, name=name: bank.plan_exploration(Exploration(name, asked)))
-        for name in servers
-    ]
+    plans: list[ExplorationPlan] = []
+    problems: list[ExplorationError | ServerUnavailable] = []
+    for name in servers:
+        try:
+            wanted = Exploration(name, asked)
+            plans.append(session.with_bank(lambda bank, wanted=wanted: bank.plan_exploration(wanted)))
+        except UnknownServer:
+            raise
+        except (ExplorationError, ServerUnavailable) as error:
+            problems.append(error)
+    if not plans:
+        raise problems[0]
+    for problem in problems:
+        session.say(f"not explored: {problem}")
     if not asks:
         return
     for plan in plans:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +13,7 @@ from click.core import ParameterSource
 from catalog.whole_file import write_whole
 from server.bank.upstreams.exploration import Exploration
 from server.cli.errors import WORLD, NeedsApproval
-from server.cli.options import EXISTING, session_command
+from server.cli.options import EXISTING, check_folders, session_command
 from server.cli.render_exploring import render_exploration, render_plan
 from server.cli.session import Session
 from server.exploration.findings import Severity
@@ -123,7 +122,7 @@ def explore(
       skillbank explore clock --budget-calls 200 --out tasks.jsonl --sarif health.sarif --yes
       skillbank explore clock --ci --fail-on warning --junit health.xml
     """
-    _check_folders({"--write-profile": write_profile, "--out": out, "--sarif": sarif, "--junit": junit})
+    check_folders({"--write-profile": write_profile, "--out": out, "--sarif": sarif, "--junit": junit})
     try:
         options = ExplorationOptions(
             budget_calls=budget_calls,
@@ -150,13 +149,6 @@ def explore(
     if ci and report.health.reaches(threshold):
         return 1
     return WORLD if report.unreachable else 0
-
-
-def _check_folders(files: Mapping[str, Path | None]) -> None:
-    """Refuse files that could not be written when everything is done."""
-    for option, path in files.items():
-        if path is not None and not path.parent.is_dir():
-            raise click.UsageError(f"{option} {path}: there is no folder {path.parent}")
 
 
 def _as_profiled(asked: Exploration, profile: Profile) -> Exploration:

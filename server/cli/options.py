@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -34,6 +35,7 @@ __all__ = [
     "TOOL_PATTERN",
     "allow_option",
     "budget_options",
+    "check_folders",
     "check_options",
     "examples_option",
     "inputs_option",
@@ -46,6 +48,19 @@ __all__ = [
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def check_folders(files: Mapping[str, Path | None]) -> None:
+    """Refuse files, by their option, that could not be written when everything is done.
+
+    Raises:
+        click.UsageError: names the option, the file and its folder.
+    """
+    for option, path in files.items():
+        if path is not None and not path.parent.is_dir():
+            raise click.UsageError(f"{option} {path}: there is no folder {path.parent}")
+        if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise click.UsageError(f"{option} {path}: it may not be written")
 
 
 class _Document(click.ParamType[bytes]):

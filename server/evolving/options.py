@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 __all__ = ["EvolveOptions"]
@@ -34,5 +35,10 @@ class EvolveOptions:
             raise ValueError("rounds, calls, tasks and attempts are at least one each")
         if not 0 <= self.mix <= 1:
             raise ValueError(f"the share of user tasks is in [0, 1], not {self.mix}")
-        if not (self.seconds > 0 and self.calls_per_second > 0):
-            raise ValueError("seconds of an attempt and calls per second are positive")
+        for said, number in (
+            ("seconds of an attempt", self.seconds),
+            ("calls per second", self.calls_per_second),
+            ("seconds of a call", self.call_timeout_seconds),
+        ):
+            if not 0 < number < math.inf:
+                raise ValueError(f"{said} are a positive number, not {number}")

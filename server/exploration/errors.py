@@ -2,13 +2,14 @@
 
 ExplorationError
   NothingToExplore
+  └── UnknownServer
   TaskFileRejected
   ProfileRejected
 """
 
 from __future__ import annotations
 
-__all__ = ["ExplorationError", "NothingToExplore", "ProfileRejected", "TaskFileRejected"]
+__all__ = ["ExplorationError", "NothingToExplore", "ProfileRejected", "TaskFileRejected", "UnknownServer"]
 
 
 class ExplorationError(Exception):
@@ -17,6 +18,10 @@ class ExplorationError(Exception):
 
 class NothingToExplore(ExplorationError):  # noqa: N818
     """No tool of the server may be called; says what would change that."""
+
+
+class UnknownServer(NothingToExplore):
+    """No server of that name is configured."""
 
 
 class TaskFileRejected(ExplorationError):  # noqa: N818

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,7 +42,11 @@ class ExplorationOptions:
     """Who asks, for a model that words tasks; empty: anybody."""
 
     def __post_init__(self) -> None:
-        if self.budget_calls < 1 or self.tasks < 0 or self.calls_per_second <= 0:
-            raise ValueError("an exploration needs at least one call, no negative tasks and a positive rate")
-        if self.call_timeout_seconds <= 0:
-            raise ValueError("a call needs more than zero seconds")
+        if self.budget_calls < 1 or self.tasks < 0:
+            raise ValueError("an exploration needs at least one call and no negative tasks")
+        if not 0 < self.calls_per_second < math.inf:
+            raise ValueError(f"calls per second are a positive number, not {self.calls_per_second}")
+        if not 0 < self.call_timeout_seconds < math.inf:
+            raise ValueError(
+                f"a call needs more than zero seconds and an end, not {self.call_timeout_seconds}"
+            )

@@ -13,7 +13,7 @@ from server.bank.context import Context
 from server.bank.upstreams.exploration import Exploration
 from server.bank.upstreams.teaching import learn_lessons, learn_skill_of, scoped_replayer, teach_task
 from server.exploration.coverage import NOTHING_COVERED
-from server.exploration.errors import NothingToExplore
+from server.exploration.errors import NothingToExplore, UnknownServer
 from server.exploration.explore import Explored, Explorer
 from server.exploration.findings import RULES, Finding, HealthReport
 from server.exploration.profile import Profile, TaskPreference, profile_of
@@ -71,7 +71,7 @@ async def _scope(exploration: Exploration, context: Context) -> ExplorationScope
     server = exploration.server
     if server not in context.config.servers:
         known = ", ".join(sorted(context.config.servers)) or "none is"
-        raise NothingToExplore(f"no server {server!r} is configured; configured: {known}")
+        raise UnknownServer(f"no server {server!r} is configured; configured: {known}")
     snapshot = await context.snapshot([server])
     listed = snapshot.of_server(server)
     if not context.is_ready(server):
@@ -112,6 +112,8 @@ async def explore_server(exploration: Exploration, context: Context) -> Explorat
     connection = next(r for r in context.connections.reports() if r.name == exploration.server)
     options = exploration.options
     model, problem = await _explorer_model(context)
+    if model is None and problem is None and (options.style or options.background):
+        problem = "style and background are for a model (`models.explorer`), and none is configured"
     async with open_session(context.connections, scope, options) as session:
         explorer = Explorer(
             session=session,

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from catalog.errors import ServerUnavailable
 from server.cli.render_evolving import render_evolution
 from server.evolving.report import EvolveReport, RoundReport, TaskStanding
 from server.execution.consent import NoConsent
 from server.exploration.coverage import Coverage
-from server.exploration.errors import NothingToExplore
+from server.exploration.errors import NothingToExplore, UnknownServer
 from server.exploration.findings import Finding, HealthReport, ShownCall
 from server.exploration.profile import (
     Entity,
@@ -203,6 +204,54 @@ def test_rounds_are_held_with_nobody_to_ask_for_approvals(cli):
     assert isinstance(cli.consents[-1].asked, NoConsent)
     assert "there is no task to practise" in ran.out
     assert cli.bank.kept_to == ("clock",)
+
+
+@pytest.mark.parametrize("option", ["--rate", "--call-seconds"])
+@pytest.mark.parametrize("value", ["nan", "inf", "0", "-1"])
+@pytest.mark.parametrize("command", ["explore", "evolve"])
+def test_what_is_no_positive_number_is_misuse_before_anything_is_asked(cli, command, option, value):
+    evolving(cli)
+    ran = cli(command, "clock", "--yes", option, value, "--json")
+    assert (ran.code, ran.json["error"]["kind"]) == (2, "misuse")
+    assert cli.bank.asked == []
+
+
+def test_a_file_that_could_not_be_written_is_refused_before_rounds_are_held(cli):
+    evolving(cli)
+    ran = cli("evolve", "clock", "--yes", "--out", str(cli.folder / "none" / "made.jsonl"))
+    assert ran.code == 2
+    assert "there is no folder" in ran.err
+    assert cli.bank.asked == []
+
+
+def planned(cli, **problems: Exception) -> None:
+    """Let the plans of some servers fail."""
+    evolving(cli)
+    use = cli.bank.plan_exploration
+
+    async def plan(exploration):
+        problem = problems.get(exploration.server)
+        if problem is not None:
+            raise problem
+        return await use(exploration)
+
+    cli.bank.plan_exploration = plan
+
+
+def test_a_server_that_cannot_be_explored_is_named_and_the_rest_goes_on(cli):
+    planned(cli, gone=ServerUnavailable("gone", "it ended"), shut=NothingToExplore("none of its tools may"))
+    ran = cli("evolve", "gone", "clock", "shut", "--yes", "--rounds", "1", "--budget-calls", "90")
+    assert ran.code == 0
+    assert "not explored: gone: it ended" in ran.err
+    assert "not explored: none of its tools may" in ran.err
+    assert cli.bank.kept_to == ("gone", "clock", "shut")
+
+
+def test_evolving_ends_where_no_server_can_be_explored_or_one_is_unknown(cli):
+    planned(cli, gone=ServerUnavailable("gone", "it ended"), typo=UnknownServer("no server 'typo'"))
+    assert cli("evolve", "gone", "--yes").code == 4
+    assert cli("evolve", "clock", "typo", "--yes").code == 2
+    assert {asked[0] for asked in cli.bank.asked} == {"plan_exploration"}
 
 
 def test_a_bad_file_of_tasks_is_misuse_before_anything_is_asked(cli):
