@@ -8,12 +8,13 @@ Paper: AgentEvolver has a model judge each step (§3.3). Differs: this measures 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from itertools import chain
 
 from pydantic import JsonValue
 
 from server.attribution.labels import StepLabel
 from skills_store.workflow.edits import EditRefused, RemoveNode, apply_edit
-from skills_store.workflow.graph import data_dependencies, output_nodes
+from skills_store.workflow.graph import data_dependencies, output_nodes, waves
 from skills_store.workflow.model import Node, Workflow
 
 __all__ = ["StillPasses", "ablate"]
@@ -27,8 +28,8 @@ async def ablate(
 ) -> tuple[StepLabel, ...]:
     """Return the labels of the steps that could be dropped or are shown to be needed.
 
-    A step whose output is read nowhere is dropped with its `after`; one that is read cannot be taken
-    out without an edit that says what stands in, so it counts as needed when what reads it fails.
+    Where something that a step itself reads can stand in for its answer, that is what its readers get;
+    else its readers are dropped with it. Where the answer is among these, there is none without the step.
 
     Args:
         workflow: passed its check.
@@ -39,9 +40,9 @@ async def ablate(
     for node in workflow.nodes:
         if not is_free(node):
             continue
-        without = _without(workflow, node)
+        without = _without(workflow, node) or _without_readers(workflow, node)
         if without is None:
-            labels.append(StepLabel(node.id, "good", "ablation", "the answer reads it"))
+            labels.append(StepLabel(node.id, "good", "ablation", "there is no answer without it"))
             continue
         passes = await still_passes(without)
         if passes is None:
@@ -64,6 +65,21 @@ def _without(workflow: Workflow, node: Node) -> Workflow | None:
         if removed is not None:
             return removed
     return None
+
+
+def _without_readers(workflow: Workflow, node: Node) -> Workflow | None:
+    """Return the workflow without a node and all that stands on it; None where the answer is among it."""
+    reads = data_dependencies(workflow)
+    dropped = {node.id}
+    while further := {name for name, read in reads.items() if read & dropped} - dropped:
+        dropped |= further
+    if dropped & output_nodes(workflow):
+        return None
+    left: Workflow | None = workflow
+    for name in reversed(list(chain.from_iterable(waves(workflow)))):
+        last = left.node(name) if left is not None and name in dropped else None
+        left = _removed(left, last, {}) if left is not None and last is not None else left
+    return left
 
 
 def _removed(workflow: Workflow, node: Node, rewired: dict[str, str]) -> Workflow | None:

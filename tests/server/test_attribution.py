@@ -79,6 +79,31 @@ async def test_dropping_a_step_shows_whether_it_was_needed():
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("nodes", "good"),
+    [
+        ((("a", "x"), ("b", "a"), ("end", "x")), {"end"}),
+        ((("a", "x"), ("b", "a"), ("c", "b"), ("end", "x")), {"end"}),
+        ((("a", "x"), ("b", "a"), ("end", "a")), {"a", "end"}),
+        ((("a", "x"), ("b", "a"), ("end", "b")), {"a", "b", "end"}),
+    ],
+    ids=["stray reader", "two stray readers", "one reader of two is stray", "all lead to the answer"],
+)
+async def test_what_only_strays_read_is_dropped_with_them(nodes: tuple[tuple[str, str], ...], good: set[str]):
+    written = [
+        (name, {"a": 1 if read == "x" else f"$nodes.{read}.output#/r", "b": 2}) for name, read in nodes
+    ]
+    plan = workflow(*written, output="end")
+
+    async def still_passes(candidate: Workflow) -> bool:
+        return good <= {node.id for node in candidate.nodes}
+
+    found = await ablate(plan, lambda _: True, still_passes)
+    assert {label.node for label in found} == {name for name, _ in nodes}
+    assert {label.node for label in found if label.label == "good"} == good
+
+
+@pytest.mark.anyio
 async def test_what_is_not_free_is_not_ablated():
     plan = workflow(("one", {"a": 1}), output="one")
 
