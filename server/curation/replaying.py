@@ -12,13 +12,14 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from pydantic import JsonValue
 
 from catalog.connections import Connections
 from catalog.effects import Activity, Effect, EffectTable, Reset
 from catalog.labels import LabelTable
-from catalog.result import CallOutcome, CallSuccess
+from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind
 from catalog.schema import problems
 from catalog.tools import Snapshot, ToolId
 from server.curation.differences import differences
@@ -33,7 +34,12 @@ from skills_store.skill import RecordedCall, ReplayTest, Signature, Skill
 from skills_store.workflow.faults import Denied
 from skills_store.workflow.model import Workflow
 
-__all__ = ["Replayer", "was_stopped_by_the_world"]
+__all__ = ["Lost", "Replayer", "was_stopped_by_the_world"]
+
+
+Lost = Callable[[ToolId, Mapping[str, JsonValue], CallFailure], None]
+"""Told of a call that got no answer: its tool, its arguments, and what became of it."""
+_LOST: Final = frozenset({FailureKind.TIMEOUT, FailureKind.SERVER_UNAVAILABLE})
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,7 @@ class _Fresh:
 
     inner: Connections
     fresh: frozenset[str]
+    lost: Lost | None = None
 
     async def call(
         self, tool: ToolId, arguments: dict[str, JsonValue], *, timeout_seconds: float | None = None
@@ -49,9 +56,29 @@ class _Fresh:
         """Return the outcome of a call on the shared connection."""
         return await self.inner.call(tool, arguments, timeout_seconds=timeout_seconds)
 
-    def isolated(self, server: str) -> AbstractAsyncContextManager[ServerProcess]:
+    @asynccontextmanager
+    async def isolated(self, server: str) -> AsyncGenerator[ServerProcess]:
         """Open a fresh process of a server."""
-        return self.inner.isolated(server, Reset.PROCESS if server in self.fresh else None)
+        async with self.inner.isolated(server, Reset.PROCESS if server in self.fresh else None) as process:
+            yield process if self.lost is None else _Watched(process, server, self.lost)
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """A process of which is told what it gave no answer to, though the call may be made again."""
+
+    inner: ServerProcess
+    server: str
+    lost: Lost
+
+    async def call(
+        self, tool: str, arguments: dict[str, JsonValue], *, timeout_seconds: float
+    ) -> CallOutcome:
+        """Return the outcome of one call."""
+        outcome = await self.inner.call(tool, arguments, timeout_seconds=timeout_seconds)
+        if isinstance(outcome, CallFailure) and outcome.kind in _LOST:
+            self.lost(ToolId(self.server, tool), arguments, outcome)
+        return outcome
 
 
 @dataclass(frozen=True)
@@ -152,11 +179,13 @@ class Replayer:
     """The processes that its runs share; None: each run has its own."""
     pace: Callable[[], Awaitable[None]] | None = None
     """Awaited before each call, for a rate that is kept to; None: none is."""
+    lost: Lost | None = None
+    """Told of each call to a fresh process that got no answer, also where it was then made again."""
 
     @asynccontextmanager
     async def sharing(self) -> AsyncGenerator[Replayer]:
         """Yield a replayer whose runs share fresh processes, which are gone afterwards."""
-        together = _Shared(_Fresh(self.servers, self.fresh))
+        together = _Shared(_Fresh(self.servers, self.fresh, self.lost))
         try:
             yield replace(self, together=together)
         finally:
@@ -182,7 +211,7 @@ class Replayer:
     ) -> Run:
         """Return one run of a workflow that is no skill yet, as `run` does."""
         effects = self._doubting()
-        servers = self.together or _Fresh(self.servers, self.fresh)
+        servers = self.together or _Fresh(self.servers, self.fresh, self.lost)
         episode = Episode(servers, effects, self.snapshot, NoConsent(), principal="replay")
         episode.set_plan(workflow, self.options.skills)
         async with episode.candidate(Activity.REPLAY) as unpaced:

@@ -18,7 +18,7 @@ from server.exploration.findings import RULES, Finding, ShownCall, shown_call
 from server.exploration.observation import Observation
 from server.exploration.values import argument_schemas
 
-__all__ = ["call_findings", "flaky_finding", "volatile_tools"]
+__all__ = ["call_findings", "check_finding", "volatile_tools"]
 
 _GONE: Final = frozenset({FailureKind.TIMEOUT, FailureKind.SERVER_UNAVAILABLE})
 _SLOW_SECONDS: Final = 5.0
@@ -163,15 +163,20 @@ def _differing(call: Observation) -> Finding:
     return _finding(rule, call, "an equal call gives another answer than before, with no change in between")
 
 
-def flaky_finding(flake: Flake) -> Finding:
-    """Return the finding of a call that failed in one run of a reference and not in another."""
+def check_finding(flake: Flake) -> Finding:
+    """Return the finding of a call that failed by its server while a task was checked."""
+    told = {
+        "flaky": "the same calls succeed in another fresh process; now",
+        "hang": "no answer while a task was checked",
+        "crash": "the server went away while a task was checked",
+    }
     return Finding(
-        rule="flaky",
-        severity=RULES["flaky"].severity,
+        rule=flake.rule,
+        severity=RULES[flake.rule].severity,
         tool=flake.tool.tool,
-        message=f"the same calls succeed in another fresh process; now: {flake.message[:200]}",
+        message=f"{told[flake.rule]}: {flake.message[:200]}",
         call=ShownCall(arguments=flake.arguments, answer=flake.message[:300], seconds=0.0),
-        remedy=RULES["flaky"].remedy,
+        remedy=RULES[flake.rule].remedy,
     )
 
 

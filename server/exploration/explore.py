@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from catalog.tools import Tool
@@ -16,7 +16,7 @@ from server.backends.errors import BackendError
 from server.curation.replaying import Replayer
 from server.execution.run import Run
 from server.exploration.breadth import explore_breadth, probe_details
-from server.exploration.call_health import call_findings, flaky_finding
+from server.exploration.call_health import call_findings, check_finding
 from server.exploration.coverage import Coverage, measure_coverage
 from server.exploration.depth import DepthSearch
 from server.exploration.distilling import Draft
@@ -90,7 +90,8 @@ class Explorer:
 
     def __post_init__(self) -> None:
         self._states = StateSearch(self.session)
-        self._checking = Feasibility(self.replayer, self.session)
+        checking = Feasibility(self.replayer, self.session)
+        self._checking = replace(checking, replayer=replace(self.replayer, lost=checking.note))
 
     async def explore(self) -> Explored:
         """Explore until there is nothing left to try or the budget ends; never raises for the server."""
@@ -199,7 +200,8 @@ class Explorer:
         noticed = {re.sub(r"\d+", "#", said): said for said in (*self.session.problems, *self.problems)}
         listed = listing_findings(self._listed_tools(), [*noticed.values()], self.quarantined)
         called = call_findings(observations, scope.changing)
-        flaky = [flaky_finding(one) for one in self._checking.flakes]
+        flakes = self._checking.flakes
+        checked = [check_finding(one) for one in flakes]
         slowest: dict[str, float] = {}
         for observation in observations:
             name = observation.probe.tool.id.tool
@@ -207,11 +209,11 @@ class Explorer:
         ranked = sorted(slowest.items(), key=lambda entry: -entry[1])[:_SLOWEST]
         return HealthReport(
             server=scope.server,
-            findings=by_severity([*listed, *called, *flaky]),
+            findings=by_severity([*listed, *called, *checked]),
             tools=len(scope.allowed) + len(scope.withheld),
             called=len({o.probe.tool.id.tool for o in observations}),
             calls=len(observations),
-            crashes=self.session.lost,
+            crashes=self.session.lost + sum(one.rule != "flaky" for one in flakes),
             slowest=dict(ranked),
         )
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from pydantic import JsonValue
 
+from catalog.result import CallFailure, FailureKind
 from catalog.tools import ToolId
 from server.curation.differences import differences, is_moment
 from server.curation.replaying import Replayer
@@ -43,8 +45,10 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Flake:
-    """A call that failed in one fresh process, and did not when the same was run again in another."""
+    """A call of a check that failed by its server: by chance, without an answer, or with its process."""
 
+    rule: Literal["flaky", "hang", "crash"]
+    """`flaky`: the same was run again in another fresh process, and did not fail."""
     tool: ToolId
     arguments: dict[str, JsonValue]
     message: str
@@ -62,7 +66,7 @@ class Feasibility:
     replayer: Replayer
     session: ExplorationSession
     flakes: list[Flake] = field(default_factory=list[Flake])
-    """Calls of references that failed in one fresh process and not in another."""
+    """Calls of references that failed by their server, in order."""
 
     async def check(self, draft: Draft, name: str) -> Checked:
         """Return the task of a draft, or why there is none.
@@ -119,6 +123,11 @@ class Feasibility:
         places = differences(one, two)
         moments = {json_pointer(name) for name, value in one.items() if is_moment(value)}
         return runs[0], {*(place for place in places if place), *moments}
+
+    def note(self, tool: ToolId, arguments: Mapping[str, JsonValue], failure: CallFailure) -> None:
+        """Keep a call that its server gave no answer to, also one that was made again and then went well."""
+        rule = "hang" if failure.kind is FailureKind.TIMEOUT else "crash"
+        self.flakes.append(Flake(rule, tool, dict(arguments), failure.message))
 
     async def _held_out(
         self, draft: Draft, workflow: Workflow, answer: Mapping[str, JsonValue]
@@ -181,7 +190,7 @@ class Feasibility:
 def _flake(run: Run) -> Flake:
     fault = next(fault for fault in run.faults if isinstance(fault, ToolError | DisguisedError))
     step = next((step for step in run.trace.steps if step.node == fault.node), None)
-    return Flake(fault.tool, dict(step.arguments) if step is not None else {}, fault.message)
+    return Flake("flaky", fault.tool, dict(step.arguments) if step is not None else {}, fault.message)
 
 
 def _different(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -219,6 +220,34 @@ async def test_a_server_that_lies_crashes_and_hangs_is_reported_not_suffered(ope
     assert "crash" not in rules(health, "fine")
     assert health.worst() == "error"
     assert any(task.solvers == ("choosy",) for task in report.tasks)
+
+
+@pytest.mark.parametrize(("mood", "rule"), [("hangs", "hang"), ("crashes", "crash"), ("refuses", "flaky")])
+async def test_what_a_server_does_while_tasks_are_checked_is_reported_too(open_desk, mood: str, rule: str):
+    lives, failed = itertools.count(), list[int]()
+
+    def moody() -> list[ScriptedTool]:
+        life = next(lives)
+
+        async def count(arguments: Any) -> Any:
+            if life > 1 and not failed:
+                failed.append(life)
+                match mood:
+                    case "hangs":
+                        await anyio.sleep_forever()
+                    case "crashes":
+                        return Vanish()
+                    case _:
+                        return Reply.text("not in the mood", is_error=True)
+            return {"length": len(arguments["text"])}
+
+        return [ScriptedTool("count", count, schema(text=TEXT), description="Count letters.")]
+
+    asked = Exploration("odd", options(call_timeout_seconds=0.3), learn=False)
+    async with open_desk({"odd": ScriptedServer(moody)}, effects={"odd": {"*": Effect.READ}}) as desk:
+        report = await desk.bank.explore(asked)
+    assert rules(report.health, "count") >= {rule}
+    assert report.health.crashes == (mood != "refuses")
 
 
 async def test_a_refusal_that_names_what_is_allowed_is_learned_from(open_desk):

@@ -12,6 +12,7 @@ from server.backends.errors import BackendError
 from server.bank.context import Context
 from server.bank.upstreams.exploration import Exploration
 from server.bank.upstreams.teaching import learn_lessons, learn_skill_of, scoped_replayer, teach_task
+from server.curation.replaying import Replayer
 from server.exploration.coverage import NOTHING_COVERED
 from server.exploration.errors import NothingToExplore, UnknownServer
 from server.exploration.explore import Explored, Explorer
@@ -19,7 +20,7 @@ from server.exploration.findings import RULES, Finding, HealthReport
 from server.exploration.profile import Profile, TaskPreference, profile_of
 from server.exploration.report import ExplorationPlan, ExplorationReport, ExploredSkill, PlannedTool, Taught
 from server.exploration.scope import ExplorationScope, exploration_scope
-from server.exploration.session import open_session
+from server.exploration.session import ExplorationSession, open_session
 from server.exploration.tasks import ExploredTask
 from server.planning.conversation import MeteredBackend
 from server.progress import Progress
@@ -117,7 +118,7 @@ async def explore_server(exploration: Exploration, context: Context) -> Explorat
     async with open_session(context.connections, scope, options) as session:
         explorer = Explorer(
             session=session,
-            replayer=replace(scoped_replayer(scope, context), pace=session.pace.wait),
+            replayer=_replayer(scope, context, session),
             options=options,
             problems=connection.problems,
             quarantined=connection.quarantined,
@@ -136,6 +137,13 @@ async def explore_server(exploration: Exploration, context: Context) -> Explorat
     lessons = [unit for one in solved for unit in await learn_lessons(one, context)]
     report = _report(exploration, explored, skills, problem, anyio.current_time() - started)
     return report.model_copy(update={"lessons": len({unit.id for unit in lessons})})
+
+
+def _replayer(scope: ExplorationScope, context: Context, session: ExplorationSession) -> Replayer:
+    """Return what checks tasks, at the rate of the session and with its patience."""
+    replayer = scoped_replayer(scope, context)
+    timed = replace(replayer.options, timeout_seconds=session.options.call_timeout_seconds)
+    return replace(replayer, pace=session.pace.wait, options=timed)
 
 
 async def teach_explored(task: ExploredTask, context: Context, reserved: int) -> Taught:
