@@ -16,6 +16,7 @@ from server.cli.errors import WORLD, NeedsApproval
 from server.cli.options import EXISTING, check_folders, session_command
 from server.cli.render_exploring import render_exploration, render_plan
 from server.cli.session import Session
+from server.exploration.errors import ProfileRejected
 from server.exploration.findings import Severity
 from server.exploration.health_files import render_junit, render_sarif
 from server.exploration.options import Difficulty, ExplorationOptions
@@ -71,6 +72,7 @@ _DEFAULTS = ExplorationOptions()
 @click.option(
     "--write-profile", type=_FILE, metavar="FILE", help="Write the server's profile as YAML and call nothing."
 )
+@click.option("--force", is_flag=True, help="Let --write-profile replace a file that is there.")
 @click.option("--out", type=_FILE, metavar="FILE", help="Write the tasks there, a JSON object a line.")
 @click.option("--sarif", type=_FILE, metavar="FILE", help="Write the health report there as SARIF.")
 @click.option("--junit", type=_FILE, metavar="FILE", help="Write the health report there as JUnit XML.")
@@ -102,6 +104,7 @@ def explore(
     call_seconds: float,
     profile: Path | None,
     write_profile: Path | None,
+    force: bool,
     out: Path | None,
     sarif: Path | None,
     junit: Path | None,
@@ -139,6 +142,8 @@ def explore(
     if profile is not None:
         asked = _as_profiled(asked, parse_profile(profile))
     if write_profile is not None:
+        if write_profile.exists() and not force:
+            raise click.UsageError(f"{write_profile} is there already; --force replaces it")
         return _describe(session, asked, write_profile)
     if not (yes or ci):
         _ask(session, asked)
@@ -152,7 +157,13 @@ def explore(
 
 
 def _as_profiled(asked: Exploration, profile: Profile) -> Exploration:
-    """Return the exploration as an edited profile wants it; what the command line says goes first."""
+    """Return the exploration as an edited profile wants it; what the command line says goes first.
+
+    Raises:
+        ProfileRejected: it is another server's.
+    """
+    if profile.name != asked.server:
+        raise ProfileRejected(f"the profile is that of {profile.name!r}, not of {asked.server!r}")
     wanted, context = profile.preference, click.get_current_context()
     is_said = {
         name: context.get_parameter_source(name) == ParameterSource.COMMANDLINE
@@ -164,7 +175,9 @@ def _as_profiled(asked: Exploration, profile: Profile) -> Exploration:
         style=asked.options.style if is_said["style"] else wanted.style,
         most_calls=wanted.operations,
         most_entities=wanted.entities,
+        chain_length=wanted.operations,
         background=profile.background,
+        meanings=profile.meanings(),
     )
     return replace(asked, options=options, only=profile.tools(), entities=profile.entity_of())
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 __all__ = ["Difficulty", "ExplorationOptions"]
@@ -40,6 +41,8 @@ class ExplorationOptions:
     """That the tools of one task are about, None: any number."""
     background: str = ""
     """Who asks, for a model that words tasks; empty: anybody."""
+    meanings: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What arguments mean, by name, in a person's words: examples in them are tried first."""
 
     def __post_init__(self) -> None:
         if self.budget_calls < 1 or self.tasks < 0:

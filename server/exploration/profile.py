@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from catalog.plain_text import plain_text
-from catalog.tools import Tool
+from catalog.tools import JsonSchema, Tool
 from server.exploration.errors import ProfileRejected
 from server.exploration.options import Difficulty
 from server.exploration.values import argument_schemas
@@ -50,7 +50,7 @@ class Entity(_Record):
     name: str
     description: str = ""
     attributes: dict[str, str] = Field(default_factory=dict[str, str])
-    """Parameters of its tools and what they mean."""
+    """Parameters and answers of its tools, and what they mean; examples in these words are tried first."""
     operations: tuple[Operation, ...] = ()
 
 
@@ -59,8 +59,8 @@ class TaskPreference(_Record):
 
     entities: int = Field(default=4, ge=1)
     """Entities in one task, at most."""
-    operations: int = Field(default=6, ge=1)
-    """Calls in one task, at most."""
+    operations: int = Field(default=4, ge=1)
+    """Calls in one task, at most, and in a chain that is tried."""
     difficulty: Difficulty = 3
     style: str = ""
 
@@ -77,6 +77,11 @@ class Profile(_Record):
     def entity_of(self) -> dict[str, str]:
         """Return what each tool is about, by its name."""
         return {operation.name: entity.name for entity in self.entities for operation in entity.operations}
+
+    def meanings(self) -> dict[str, str]:
+        """Return what parameters mean, by their name, where the profile says it."""
+        said = (pair for entity in self.entities for pair in entity.attributes.items())
+        return {name: meaning for name, meaning in said if meaning}
 
     def tools(self) -> frozenset[str]:
         """Return the names of the tools that are to be explored."""
@@ -101,7 +106,7 @@ def _noun(tool: str) -> str:
 def _entity(noun: str, tools: list[Tool]) -> Entity:
     attributes: dict[str, str] = {}
     for tool in tools:
-        for name, schema in argument_schemas(tool).items():
+        for name, schema in {**_answered(tool), **argument_schemas(tool)}.items():
             attributes.setdefault(name, plain_text(str(schema.get("description", "")), _LONGEST))
     return Entity(
         name=noun,
@@ -111,6 +116,14 @@ def _entity(noun: str, tools: list[Tool]) -> Entity:
             for t in tools
         ),
     )
+
+
+def _answered(tool: Tool) -> dict[str, JsonSchema]:
+    """Return the schema of each member of an answer that a tool declares."""
+    properties = (tool.output_schema or {}).get("properties")
+    if not isinstance(properties, dict):
+        return {}
+    return {name: part for name, part in properties.items() if isinstance(part, dict)}
 
 
 def render_profile(profile: Profile) -> str:

@@ -73,7 +73,7 @@ class ExplorationSession:
     _provenance: Provenance = field(init=False)
 
     def __post_init__(self) -> None:
-        self.known = KnownValues(self.options.seed)
+        self.known = KnownValues(self.options.seed, self.options.meanings)
         self.pace = Pace(self.options.calls_per_second)
         self._provenance = Provenance(self.known)
 

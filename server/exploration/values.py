@@ -99,12 +99,14 @@ class KnownValues:
     """What is known of good values while an exploration goes on.
 
     Attributes:
+        meanings: what arguments mean, by name, in a person's words.
         worked: values by argument name that a successful call had, the first one first.
         offered: values by tool and argument that a refusal named.
         seen: scalar values by the key they stood under in an answer.
     """
 
     seed: int = 0
+    meanings: Mapping[str, str] = field(default_factory=dict[str, str])
     worked: dict[str, list[JsonValue]] = field(default_factory=dict[str, list[JsonValue]])
     offered: dict[tuple[str, str], list[JsonValue]] = field(
         default_factory=dict[tuple[str, str], list[JsonValue]]
@@ -177,7 +179,8 @@ class KnownValues:
         yield from samples(schema, self.seed, 6) if schema else ("sample", 1)
 
     def _told(self, tool: Tool, argument: str, schema: JsonSchema) -> Iterator[JsonValue]:
-        """Yield what schema, prose and general knowledge give for an argument."""
+        """Yield what a person, schema, prose and general knowledge give for an argument."""
+        yield from said_examples(self.meanings.get(argument, ""))
         if "string" in types(schema) and words(argument)[-1:] and words(argument)[-1] in _STATED:
             yield from statements(f"{argument}: {schema.get('description', '')}. {tool.description}")
         yield from self._said(tool, argument, schema)
@@ -186,7 +189,8 @@ class KnownValues:
         yield from _of_array(schema)
 
     def _said(self, tool: Tool, argument: str, schema: JsonSchema) -> Iterator[JsonValue]:
-        """Yield what schema and prose give for an argument."""
+        """Yield what a person, schema and prose give for an argument."""
+        yield from said_examples(self.meanings.get(argument, ""))
         yield from _listed(schema, "enum")
         yield from _listed(schema, "examples")
         if "default" in schema and schema["default"] not in (None, ""):

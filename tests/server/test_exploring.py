@@ -116,8 +116,12 @@ async def test_a_task_keeps_to_the_calls_and_entities_that_are_wanted(open_desk)
 
 async def test_a_profile_that_names_no_tool_of_the_server_says_so(open_desk):
     async with open_desk() as desk:
-        with pytest.raises(NothingToExplore, match="lists none of the tools that the profile names: gone"):
+        with pytest.raises(ProfileRejected, match="does not list tools that the profile names: gone"):
             await desk.bank.explore(Exploration("units", options(), only=frozenset({"gone"})))
+        with pytest.raises(ProfileRejected, match=r"adds \(add\?\)"):
+            await desk.bank.explore(Exploration("calculator", options(), only=frozenset({"adds", "add"})))
+        with pytest.raises(ProfileRejected, match="leaves no tool of 'units'"):
+            await desk.bank.explore(Exploration("units", options(), only=frozenset()))
 
 
 async def test_checking_tasks_keeps_to_the_rate_too(open_desk):
@@ -299,7 +303,8 @@ async def test_a_profile_may_be_edited_and_limits_what_is_explored(open_desk, tm
     async with open_desk() as desk:
         profile = await desk.bank.profile_server(Exploration("calculator", options()))
         path = tmp_path / "profile.yaml"
-        path.write_text(render_profile(profile).replace("name: multiply", "name: nothing"))
+        kept = tuple(entity for entity in profile.entities if entity.name != "multiply")
+        path.write_text(render_profile(profile.model_copy(update={"entities": kept})))
         only = parse_profile(path).tools()
         report = await desk.bank.explore(Exploration("calculator", options(tasks=0), only))
     assert profile.tools() == {"add", "multiply"}
@@ -307,6 +312,17 @@ async def test_a_profile_may_be_edited_and_limits_what_is_explored(open_desk, tm
     path.write_text("name: x\nentities: 3\n")
     with pytest.raises(ProfileRejected, match="entities"):
         parse_profile(path)
+
+
+async def test_values_that_a_person_says_an_argument_may_have_are_tried_first(open_desk):
+    async with open_desk() as desk:
+        profile = await desk.bank.profile_server(Exploration("hashes", options()))
+        [entity] = profile.entities
+        said = entity.model_copy(update={"attributes": {"text": "What to hash, such as 'abracadabra'"}})
+        meanings = profile.model_copy(update={"entities": (said,)}).meanings()
+        report = await desk.bank.explore(Exploration("hashes", options(tasks=1, meanings=meanings)))
+    assert set(entity.attributes) == {"text", "digest"}
+    assert report.tasks[0].inputs == {"text": "abracadabra"}
 
 
 def test_a_profile_groups_tools_by_their_noun():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from difflib import get_close_matches
 
 import anyio
 
@@ -14,7 +15,7 @@ from server.bank.upstreams.exploration import Exploration
 from server.bank.upstreams.teaching import learn_lessons, learn_skill_of, scoped_replayer, teach_task
 from server.curation.replaying import Replayer
 from server.exploration.coverage import NOTHING_COVERED
-from server.exploration.errors import NothingToExplore, UnknownServer
+from server.exploration.errors import NothingToExplore, ProfileRejected, UnknownServer
 from server.exploration.explore import Explored, Explorer
 from server.exploration.findings import RULES, Finding, HealthReport
 from server.exploration.profile import Profile, TaskPreference, profile_of
@@ -80,11 +81,9 @@ async def _scope(exploration: Exploration, context: Context) -> ExplorationScope
         why = "; ".join(report.problems) or f"it is {report.status}"
         raise ServerUnavailable(server, why)
     tools = [tool for tool in listed if exploration.only is None or tool.id.tool in exploration.only]
-    if listed and not tools:
-        named = ", ".join(sorted(exploration.only or ()))
-        raise NothingToExplore(
-            f"{server!r} lists none of the tools that the profile names: {named or 'none'}"
-        )
+    unlisted = sorted((exploration.only or frozenset()) - {tool.id.tool for tool in listed})
+    if unlisted or (listed and not tools):
+        raise ProfileRejected(_unlisted(server, unlisted, [tool.id.tool for tool in listed]))
     scope = exploration_scope(server, tools, context.effects)
     if not scope.allowed:
         raise NothingToExplore(
@@ -93,6 +92,15 @@ async def _scope(exploration: Exploration, context: Context) -> ExplorationScope
             f" (`skillbank effects reset {server} process`)"
         )
     return scope
+
+
+def _unlisted(server: str, names: list[str], listed: list[str]) -> str:
+    """Return what to say of tools that a profile names and a server does not list."""
+    if not names:
+        return f"the profile leaves no tool of {server!r}"
+    near = {name: get_close_matches(name, listed, 1) for name in names}
+    told = ", ".join(f"{name} ({found[0]}?)" if found else name for name, found in near.items())
+    return f"{server!r} does not list tools that the profile names: {told}"
 
 
 async def explore_server(exploration: Exploration, context: Context) -> ExplorationReport:

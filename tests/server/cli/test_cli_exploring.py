@@ -147,6 +147,24 @@ def test_a_server_that_cannot_be_reached_is_reported_and_exits_with_4(cli):
     assert cli("explore", "clock", "--ci").code == 1
 
 
+TIME = Entity(
+    name="time",
+    attributes={"zone": "a place, such as 'Asia/Tokyo'", "plain": ""},
+    operations=(Operation(name="now"),),
+)
+
+
+def test_a_profile_is_replaced_only_where_that_is_said_and_never_taken_for_another_server(cli):
+    cli.bank.answers |= {"explore": explored(), "profile_server": Profile(name="clock")}
+    path = str(cli.folder / "clock.yaml")
+    assert cli("explore", "clock", "--write-profile", path).code == 0
+    again = cli("explore", "clock", "--write-profile", path)
+    assert (again.code, "--force replaces it" in again.err) == (2, True)
+    assert cli("explore", "clock", "--write-profile", path, "--force").code == 0
+    other = cli("explore", "units", "--yes", "--profile", path)
+    assert (other.code, "that of 'clock', not of 'units'" in other.err) == (2, True)
+
+
 def test_an_edited_profile_says_what_kind_of_tasks_is_wanted(cli):
     cli.bank.answers |= {"explore": explored(), "profile_server": Profile(name="clock")}
     path = cli.folder / "clock.yaml"
@@ -155,7 +173,7 @@ def test_an_edited_profile_says_what_kind_of_tasks_is_wanted(cli):
     edited = parse_profile(path).model_copy(
         update={
             "background": "A watchmaker.",
-            "entities": (Entity(name="time", operations=(Operation(name="now"),)),),
+            "entities": (TIME,),
             "preference": TaskPreference(difficulty=1, operations=2, entities=1, style="brief"),
         }
     )
@@ -166,6 +184,7 @@ def test_an_edited_profile_says_what_kind_of_tasks_is_wanted(cli):
     wanted = first.options
     assert (first.only, first.entities) == ({"now"}, {"now": "time"})
     assert (wanted.difficulty, wanted.most_calls, wanted.most_entities) == (1, 2, 1)
+    assert (wanted.chain_length, wanted.meanings) == (2, {"zone": "a place, such as 'Asia/Tokyo'"})
     assert (wanted.style, wanted.background) == ("brief", "A watchmaker.")
     assert (second.options.difficulty, second.options.style) == (2, "brief")
 
