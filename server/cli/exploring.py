@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 import click
 from click.core import ParameterSource
@@ -18,7 +19,7 @@ from server.cli.render_exploring import render_exploration, render_plan
 from server.cli.session import Session
 from server.exploration.errors import ProfileRejected
 from server.exploration.findings import Severity
-from server.exploration.health_files import render_junit, render_sarif
+from server.exploration.health_files import render_health, render_junit, render_sarif
 from server.exploration.options import Difficulty, ExplorationOptions
 from server.exploration.profile import Profile, parse_profile, render_profile
 from server.exploration.report import ExplorationReport
@@ -74,6 +75,12 @@ _DEFAULTS = ExplorationOptions()
 )
 @click.option("--force", is_flag=True, help="Let --write-profile replace a file that is there.")
 @click.option("--out", type=_FILE, metavar="FILE", help="Write the tasks there, a JSON object a line.")
+@click.option(
+    "--health",
+    type=_FILE,
+    metavar="FILE",
+    help="Write the health report there for the server's author: text, JSON where FILE ends in .json.",
+)
 @click.option("--sarif", type=_FILE, metavar="FILE", help="Write the health report there as SARIF.")
 @click.option("--junit", type=_FILE, metavar="FILE", help="Write the health report there as JUnit XML.")
 @click.option("--learn/--no-learn", default=True, help="Whether skills are made of the tasks.")
@@ -106,6 +113,7 @@ def explore(
     write_profile: Path | None,
     force: bool,
     out: Path | None,
+    health: Path | None,
     sarif: Path | None,
     junit: Path | None,
     learn: bool,
@@ -125,7 +133,8 @@ def explore(
       skillbank explore clock --budget-calls 200 --out tasks.jsonl --sarif health.sarif --yes
       skillbank explore clock --ci --fail-on warning --junit health.xml
     """
-    check_folders({"--write-profile": write_profile, "--out": out, "--sarif": sarif, "--junit": junit})
+    files = {"--out": out, "--health": health, "--sarif": sarif, "--junit": junit}
+    check_folders({"--write-profile": write_profile, **files})
     try:
         options = ExplorationOptions(
             budget_calls=budget_calls,
@@ -149,7 +158,7 @@ def explore(
         _ask(session, asked)
     report = session.with_bank(lambda bank: bank.explore(asked))
     threshold = cast("Severity", fail_on)
-    report = _written(report, out, sarif, junit, threshold if ci else "warning")
+    report = _written(report, files, threshold if ci else "warning")
     session.show(report, render_exploration)
     if ci and report.health.reaches(threshold):
         return 1
@@ -203,25 +212,27 @@ def _ask(session: Session, asked: Exploration) -> None:
 
 def _written(
     report: ExplorationReport,
-    out: Path | None,
-    sarif: Path | None,
-    junit: Path | None,
+    wanted: Mapping[str, Path | None],
     fail_on: Severity,
 ) -> ExplorationReport:
+    """Write what is wanted, by option; return the report with the files named."""
     files: dict[str, str] = {}
-    wanted: list[tuple[Literal["tasks", "sarif", "junit"], Path | None]] = [
-        ("tasks", out),
-        ("sarif", sarif),
-        ("junit", junit),
-    ]
-    for kind, path in wanted:
-        if path is None:
-            continue
-        text = {
-            "tasks": lambda: render_tasks(report.tasks),
-            "sarif": lambda: render_sarif(report.health, version("skillbank")),
-            "junit": lambda: render_junit(report.health, fail_on),
-        }[kind]()
-        write_whole(path, text.encode())
-        files[kind] = str(path)
+    for option, path in wanted.items():
+        if path is not None:
+            write_whole(path, _file_text(report, option, path, fail_on).encode())
+            files[{"--out": "tasks"}.get(option, option.removeprefix("--"))] = str(path)
     return report.model_copy(update={"files": files})
+
+
+def _file_text(report: ExplorationReport, option: str, path: Path, fail_on: Severity) -> str:
+    match option:
+        case "--out":
+            return render_tasks(report.tasks)
+        case "--sarif":
+            return render_sarif(report.health, version("skillbank"))
+        case "--junit":
+            return render_junit(report.health, fail_on)
+        case "--health" if path.suffix == ".json":
+            return report.health.model_dump_json(indent=2) + "\n"
+        case _:
+            return render_health(report.health)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-
 from rich.console import Console
 from rich.text import Text
 
 from server.cli.render import plain, table
 from server.exploration.coverage import Coverage
-from server.exploration.findings import Finding, HealthReport
+from server.exploration.findings import HealthReport
+from server.exploration.health_files import render_health
 from server.exploration.report import ExplorationPlan, ExplorationReport
 from server.exploration.tasks import ExploredTask
 
 __all__ = ["render_exploration", "render_plan"]
 
 _STYLE = {"error": "red", "warning": "yellow", "note": "dim"}
-_NAMED = 12
-_NOTES_SHOWN = 8
 
 
 def render_plan(console: Console, plan: ExplorationPlan) -> None:
@@ -29,13 +26,11 @@ def render_plan(console: Console, plan: ExplorationPlan) -> None:
         f"and make up to {plan.budget_calls} calls, {plan.calls_per_second:g} a second at most, in fresh"
         f" processes (reset: {plan.reset}); tools that may be called: {len(plan.tools)}"
     )
-    for tool in plan.tools[:_NAMED]:
+    for tool in plan.tools:
         console.print(
             Text.assemble("  ", plain(tool.name), (f"  {tool.effect}, {tool.reason}", "dim")), soft_wrap=True
         )
-    if len(plan.tools) > _NAMED:
-        console.print(f"  and {len(plan.tools) - _NAMED} more")
-    for name, reason in list(plan.withheld.items())[:_NAMED]:
+    for name, reason in plan.withheld.items():
         console.print(Text.assemble("  never ", plain(name), (f"  {reason}", "dim")), soft_wrap=True)
     console.print(f"model: {plan.model or 'none; all of it is deterministic'}", markup=False)
     if plan.learns:
@@ -48,6 +43,8 @@ def render_exploration(console: Console, report: ExplorationReport) -> None:
     """Draw the answer of `explore`."""
     if report.unreachable:
         console.print(plain(f"nothing was called: {report.unreachable}"), soft_wrap=True)
+    if report.withheld:
+        console.print(plain(f"nothing was called: {report.withheld}"), soft_wrap=True)
     _coverage(console, report.coverage)
     _health(console, report.health)
     if report.tasks or report.drafts:
@@ -88,38 +85,9 @@ def _coverage(console: Console, found: Coverage) -> None:
 
 
 def _health(console: Console, health: HealthReport) -> None:
-    counts = ", ".join(
-        f"{health.count(severity)} {severity}s"
-        for severity in ("error", "warning", "note")
-        if health.count(severity)
-    )
-    console.print(
-        Text.assemble(("Health of ", "bold"), (health.server, "bold"), f": {counts or 'nothing found'}")
-    )
-    notes = 0
-    for finding in health.findings:
-        notes += finding.severity == "note"
-        if notes <= _NOTES_SHOWN:
-            _finding(console, finding)
-    if notes > _NOTES_SHOWN:
-        console.print(f"  and {notes - _NOTES_SHOWN} more notes (--json has all)", style="dim")
-
-
-def _finding(console: Console, finding: Finding) -> None:
-    times = f" ({finding.count} times)" if finding.count > 1 else ""
-    console.print(
-        Text.assemble(
-            "  ",
-            (finding.severity, _STYLE[finding.severity]),
-            f"  {finding.rule}  ",
-            plain(finding.tool or "the server"),
-            plain(f": {finding.message}{times}"),
-        ),
-        soft_wrap=True,
-    )
-    if finding.call is not None and finding.severity != "note":
-        arguments = json.dumps(finding.call.arguments, ensure_ascii=False)
-        console.print(Text.assemble("      called with ", plain(arguments)), style="dim", soft_wrap=True)
+    for line in render_health(health).splitlines():
+        style = _STYLE.get(line.split("  ", 1)[0]) or ("dim" if line.startswith("      ") else "")
+        console.print(Text(line, style), soft_wrap=True)
 
 
 def _tasks(console: Console, report: ExplorationReport) -> None:

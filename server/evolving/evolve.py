@@ -120,8 +120,8 @@ class _Evolution:
             except NothingToExplore as error:
                 problems[server] = str(error)
                 continue
-            if report.unreachable:
-                problems[server] = report.unreachable
+            if report.unreachable or report.withheld:
+                problems[server] = report.unreachable or report.withheld
                 continue
             allowed -= report.calls
             made[server] = self._take(report, number)

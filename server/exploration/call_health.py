@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
@@ -13,9 +14,11 @@ from catalog.result import CallSuccess, FailureKind
 from catalog.schema import types
 from catalog.size import rough_size
 from server.evolution.run_faults import offered_values
+from server.exploration.annotation_health import contradictions
 from server.exploration.feasibility import Flake
-from server.exploration.findings import RULES, Finding, ShownCall, shown_call
+from server.exploration.findings import Finding, Severity, ShownCall, finding_of, shown_call
 from server.exploration.observation import Observation
+from server.exploration.refusals import undeclared_refusals, what_was_lacked
 from server.exploration.values import argument_schemas
 
 __all__ = ["call_findings", "check_finding", "volatile_tools"]
@@ -45,7 +48,10 @@ def call_findings(observations: Sequence[Observation], changing: Set[str]) -> li
         by_tool[observation.probe.tool.id.tool].append(observation)
     for calls in by_tool.values():
         found.extend(_of_tool(calls))
-    found.extend(_differing(two) for _, two in _differing_pairs(observations, changing))
+    found.extend(_undeclared(observations))
+    found.extend(_contradicting(observations))
+    said = "an equal call gives another answer than before, with no change in between"
+    found.extend(_finding("volatile", two, said) for _, two in _differing_pairs(observations, changing))
     return [*found, *_flaky(observations, changing)]
 
 
@@ -151,16 +157,36 @@ def _is_python(text: str) -> bool:
 
 def _of_tool(calls: list[Observation]) -> Iterator[Finding]:
     valid = [call for call in calls if not call.probe.breaks_schema]
-    if valid and not any(call.succeeded for call in valid):
-        failed = valid[-1].failure
-        said = failed.message[:200] if failed is not None else ""
-        yield _finding("always-fails", valid[-1], f"{len(valid)} valid calls failed, the last: {said}")
+    if not valid or any(call.succeeded for call in valid):
+        return
+    failed = valid[-1].failure
+    said = failed.message[:200] if failed is not None else ""
+    lacked = what_was_lacked(valid)
+    guessing = f"; the exploration may have lacked {lacked}" if lacked else ""
+    message = f"{len(valid)} valid calls failed{guessing}; the last: {said}"
+    yield _finding("always-fails", valid[-1], message, severity="warning" if lacked else None)
 
 
-def _differing(call: Observation) -> Finding:
-    hints = call.probe.tool.annotations
-    rule = "contradicts-annotation" if hints.idempotent and hints.read_only else "volatile"
-    return _finding(rule, call, "an equal call gives another answer than before, with no change in between")
+def _undeclared(observations: Sequence[Observation]) -> Iterator[Finding]:
+    for call, is_named in undeclared_refusals(observations):
+        failure = call.failure
+        if failure is None:
+            continue
+        value = " with a value that its schema names" if is_named else ""
+        said = f"a valid call{value} is refused ({failure.kind.value}): {failure.message[:200]}"
+        severity: Severity | None = "warning" if is_named else None
+        yield _finding("undeclared-error", call, said, call.probe.about, severity)
+
+
+def _contradicting(observations: Sequence[Observation]) -> Iterator[Finding]:
+    for one in contradictions(observations):
+        look = one.after.probe
+        arguments = json.dumps(look.arguments, ensure_ascii=False)
+        said = (
+            f"it says that it only reads; after it {look.tool.id.tool} with {arguments[:200]} answers"
+            f" {str(one.after.output)[:200]}, without it {str(one.without.output)[:200]}"
+        )
+        yield _finding("contradicts-annotation", one.change, said)
 
 
 def check_finding(flake: Flake) -> Finding:
@@ -170,14 +196,9 @@ def check_finding(flake: Flake) -> Finding:
         "hang": "no answer while a task was checked",
         "crash": "the server went away while a task was checked",
     }
-    return Finding(
-        rule=flake.rule,
-        severity=RULES[flake.rule].severity,
-        tool=flake.tool.tool,
-        message=f"{told[flake.rule]}: {flake.message[:200]}",
-        call=ShownCall(arguments=flake.arguments, answer=flake.message[:300], seconds=0.0),
-        remedy=RULES[flake.rule].remedy,
-    )
+    said = f"{told[flake.rule]}: {flake.message[:200]}"
+    shown = ShownCall(arguments=flake.arguments, answer=flake.message[:300], seconds=0.0)
+    return finding_of(flake.rule, flake.tool.tool, said, call=shown)
 
 
 def volatile_tools(observations: Sequence[Observation], changing: Set[str]) -> frozenset[str]:
@@ -223,14 +244,12 @@ def _equal_pairs(
             yield known, call
 
 
-def _finding(rule: str, call: Observation, message: str, argument: str | None = None) -> Finding:
-    known = RULES[rule]
-    return Finding(
-        rule=rule,
-        severity=known.severity,
-        tool=call.probe.tool.id.tool,
-        argument=argument or None,
-        message=message,
-        call=shown_call(call),
-        remedy=known.remedy,
-    )
+def _finding(
+    rule: str,
+    call: Observation,
+    message: str,
+    argument: str | None = None,
+    severity: Severity | None = None,
+) -> Finding:
+    tool, shown = call.probe.tool.id.tool, shown_call(call)
+    return finding_of(rule, tool, message, argument=argument, call=shown, severity=severity)

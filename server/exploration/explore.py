@@ -22,7 +22,7 @@ from server.exploration.depth import DepthSearch
 from server.exploration.distilling import Draft
 from server.exploration.drafting import Drafting
 from server.exploration.feasibility import Feasibility
-from server.exploration.findings import HealthReport, by_severity
+from server.exploration.findings import HealthReport, by_severity, not_called
 from server.exploration.listing_health import listing_findings
 from server.exploration.options import ExplorationOptions
 from server.exploration.proposing import propose_calls
@@ -207,6 +207,7 @@ class Explorer:
             name = observation.probe.tool.id.tool
             slowest[name] = round(max(slowest.get(name, 0.0), observation.outcome.seconds), 3)
         ranked = sorted(slowest.items(), key=lambda entry: -entry[1])[:_SLOWEST]
+        names = [*(tool.id.tool for tool in self._listed_tools()), *self.quarantined]
         return HealthReport(
             server=scope.server,
             findings=by_severity([*listed, *called, *checked]),
@@ -215,6 +216,8 @@ class Explorer:
             calls=len(observations),
             crashes=self.session.lost + sum(one.rule != "flaky" for one in flakes),
             slowest=dict(ranked),
+            listed=tuple(dict.fromkeys(names)),
+            skipped=not_called(names, slowest, {**scope.withheld, **self.quarantined}),
         )
 
     def _listed_tools(self) -> list[Tool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -9,10 +10,23 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from catalog.plain_text import plain_text
 from server.exploration.observation import Observation
 
-__all__ = ["RULES", "Finding", "HealthReport", "Rule", "Severity", "ShownCall", "by_severity", "shown_call"]
+__all__ = [
+    "RULES",
+    "SEVERITIES",
+    "Finding",
+    "HealthReport",
+    "Rule",
+    "Severity",
+    "ShownCall",
+    "by_severity",
+    "finding_of",
+    "not_called",
+    "shown_call",
+]
 
 Severity = Literal["error", "warning", "note"]
-_ORDER: tuple[Severity, ...] = ("error", "warning", "note")
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+"""The worst first."""
 _SHOWN = 600
 
 
@@ -61,7 +75,7 @@ RULES: dict[str, Rule] = {
         _rule(
             "always-fails",
             "error",
-            "no valid call of the tool succeeded",
+            "no valid call of the tool succeeded (a warning where what it needs could only be guessed)",
             "say in schema and description what a call needs, with an example that works",
         ),
         _rule(
@@ -103,10 +117,23 @@ RULES: dict[str, Rule] = {
         ),
         _rule("slow", "warning", "a call takes long", "bound or speed up the work, or report progress"),
         _rule(
+            "undeclared-error",
+            "note",
+            "a call that the schema allows is refused, and neither schema nor description announces it"
+            " (a warning where the schema itself names the value)",
+            "declare the bound, or say in the description what is refused and how",
+        ),
+        _rule(
             "contradicts-annotation",
             "warning",
-            "the tool says it is idempotent or closed, and equal calls differ",
-            "correct the annotation, or make equal calls answer equally",
+            "the tool says that it only reads, and another tool answers otherwise after it",
+            "correct readOnlyHint, or change nothing",
+        ),
+        _rule(
+            "no-tools",
+            "warning",
+            "the server lists no tool that can be called",
+            "list tools, or correct those whose definition cannot be used",
         ),
         _rule("no-description", "warning", "the tool does not say what it does", "write a description"),
         _rule(
@@ -169,7 +196,7 @@ class Finding(_Record):
 
     def reaches(self, threshold: Severity) -> bool:
         """Return whether it is at least as bad as a threshold."""
-        return _ORDER.index(self.severity) <= _ORDER.index(threshold)
+        return SEVERITIES.index(self.severity) <= SEVERITIES.index(threshold)
 
 
 class HealthReport(_Record):
@@ -183,10 +210,14 @@ class HealthReport(_Record):
     crashes: int = 0
     slowest: dict[str, float] = Field(default_factory=dict[str, float])
     """Seconds of the slowest call of the slowest tools."""
+    listed: tuple[str, ...] = ()
+    """Names of all tools that the server lists."""
+    skipped: dict[str, str] = Field(default_factory=dict[str, str])
+    """Tools that were not called, with the reason."""
 
     def worst(self) -> Severity | None:
         """Return the worst severity found, None where nothing was."""
-        return next((severity for severity in _ORDER if self.count(severity)), None)
+        return next((severity for severity in SEVERITIES if self.count(severity)), None)
 
     def count(self, severity: Severity) -> int:
         """Return how many findings have a severity."""
@@ -198,17 +229,53 @@ class HealthReport(_Record):
 
 
 def by_severity(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Return findings with the worst first, then by tool; equal ones of a tool once, counted."""
+    """Return findings with the worst first, then by tool; equal ones of a tool once, counted.
+
+    Of equal ones the first of the worst is kept.
+    """
     merged: dict[tuple[str, str | None, str | None, str], Finding] = {}
     for finding in findings:
         key = finding.rule, finding.tool, finding.argument, "" if finding.tool else finding.message
         known = merged.get(key)
-        merged[key] = finding if known is None else known.model_copy(update={"count": known.count + 1})
+        if known is None:
+            merged[key] = finding
+            continue
+        kept = min(known, finding, key=lambda f: SEVERITIES.index(f.severity))
+        merged[key] = kept.model_copy(update={"count": known.count + finding.count})
     return tuple(
         sorted(
-            merged.values(), key=lambda f: (_ORDER.index(f.severity), f.tool or "", f.rule, f.argument or "")
+            merged.values(),
+            key=lambda f: (SEVERITIES.index(f.severity), f.tool or "", f.rule, f.argument or ""),
         )
     )
+
+
+def finding_of(
+    rule: str,
+    tool: str | None,
+    message: str,
+    *,
+    argument: str | None = None,
+    call: ShownCall | None = None,
+    severity: Severity | None = None,
+) -> Finding:
+    """Return a finding of a rule, as bad as the rule where nothing else is said."""
+    known = RULES[rule]
+    return Finding(
+        rule=rule,
+        severity=severity or known.severity,
+        tool=tool,
+        argument=argument or None,
+        message=message,
+        call=call,
+        remedy=known.remedy,
+    )
+
+
+def not_called(listed: Iterable[str], called: Collection[str], withheld: Mapping[str, str]) -> dict[str, str]:
+    """Return the listed tools that were not called, with the reason."""
+    passed = "it was left out, or the budget ended before it"
+    return {name: withheld.get(name, passed) for name in listed if name not in called}
 
 
 def shown_call(observation: Observation) -> ShownCall:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from catalog.names import NAME_PATTERN
 from catalog.schema import lint_schema, types
 from catalog.tools import Annotations, Tool
-from server.exploration.findings import RULES, Finding
+from server.exploration.findings import Finding, finding_of
 from server.exploration.values import argument_schemas
 
 __all__ = ["listing_findings"]
@@ -27,37 +27,30 @@ def listing_findings(
         quarantined: tools that are listed and cannot be called, with the reason.
     """
     of_tools = [finding for tool in tools for finding in _of_tool(tool)]
-    of_protocol = [_finding("protocol", None, said[:_WORDS_OF_PROTOCOL]) for said in problems]
-    unusable = [_finding("quarantined", name, reason) for name, reason in quarantined.items()]
-    return [*of_tools, *of_protocol, *unusable]
+    of_protocol = [finding_of("protocol", None, said[:_WORDS_OF_PROTOCOL]) for said in problems]
+    unusable = [finding_of("quarantined", name, reason) for name, reason in quarantined.items()]
+    empty = [] if tools else [finding_of("no-tools", None, "no tool of the listing can be called")]
+    return [*of_tools, *of_protocol, *unusable, *empty]
 
 
 def _of_tool(tool: Tool) -> Iterator[Finding]:
     name = tool.id.tool
     if not tool.description.strip():
-        yield _finding("no-description", name, "there is no description")
+        yield finding_of("no-description", name, "there is no description")
     if len(tool.description) > _LONG_DESCRIPTION:
-        yield _finding("long-description", name, f"the description has {len(tool.description):,} characters")
+        yield finding_of(
+            "long-description", name, f"the description has {len(tool.description):,} characters"
+        )
     if tool.annotations == Annotations():
-        yield _finding("no-annotations", name, "there are no annotations")
+        yield finding_of("no-annotations", name, "there are no annotations")
     if not NAME_PATTERN.fullmatch(name):
-        yield _finding("strict-hosts", name, f"hosts refuse the name {name[:80]!r}")
+        yield finding_of("strict-hosts", name, f"hosts refuse the name {name[:80]!r}")
     for said in lint_schema(tool.input_schema):
-        yield _finding("strict-hosts", name, f"input schema {said}")
+        yield finding_of("strict-hosts", name, f"input schema {said}")
     if tool.output_schema and tool.output_schema.get("type") != "object":
-        yield _finding("strict-hosts", name, "the output schema is no object at the top")
+        yield finding_of("strict-hosts", name, "the output schema is no object at the top")
     for argument, schema in argument_schemas(tool).items():
         if not types(schema) or not schema.keys() - {"$schema", "title", "description", "default"}:
-            yield _finding("untyped-argument", name, f"argument {argument!r} has no type", argument)
-
-
-def _finding(rule: str, tool: str | None, message: str, argument: str | None = None) -> Finding:
-    known = RULES[rule]
-    return Finding(
-        rule=rule,
-        severity=known.severity,
-        tool=tool,
-        argument=argument,
-        message=message,
-        remedy=known.remedy,
-    )
+            yield finding_of(
+                "untyped-argument", name, f"argument {argument!r} has no type", argument=argument
+            )

@@ -85,6 +85,8 @@ class ExplorationReport(_Record):
     stopped: str | None = None
     unreachable: str = ""
     """Why nothing of the server could be called, empty where it could."""
+    withheld: str = ""
+    """Why no tool of it may be called, with what would change that; empty where one may."""
     model: str | None = None
     model_problem: str | None = None
     files: dict[str, str] = Field(default_factory=dict[str, str])

@@ -97,7 +97,7 @@ async def test_writes_of_a_resettable_server_run_in_processes_of_their_own(open_
 async def test_nothing_to_explore_says_what_would_change_that(open_desk):
     async with open_desk(effects={"units": {}}) as desk:
         with pytest.raises(NothingToExplore, match="skillbank effects set units/TOOL read"):
-            await desk.bank.explore(Exploration("units", options()))
+            await desk.bank.plan_exploration(Exploration("units", options()))
         with pytest.raises(NothingToExplore, match="no server 'nobody' is configured"):
             await desk.bank.explore(Exploration("nobody", options()))
 

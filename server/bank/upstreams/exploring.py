@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
 import anyio
 
+from catalog.connection_report import ConnectionReport
 from catalog.errors import ServerUnavailable
+from catalog.tools import Tool
 from server.backends.errors import BackendError
 from server.bank.context import Context
 from server.bank.upstreams.exploration import Exploration
 from server.bank.upstreams.teaching import learn_lessons, learn_skill_of, scoped_replayer, teach_task
 from server.curation.replaying import Replayer
-from server.exploration.coverage import NOTHING_COVERED
+from server.exploration.coverage import NOTHING_COVERED, measure_coverage
 from server.exploration.errors import NothingToExplore, ProfileRejected, UnknownServer
 from server.exploration.explore import Explored, Explorer
-from server.exploration.findings import RULES, Finding, HealthReport
+from server.exploration.findings import HealthReport, by_severity, finding_of, not_called
+from server.exploration.listing_health import listing_findings
 from server.exploration.profile import Profile, TaskPreference, profile_of
 from server.exploration.report import ExplorationPlan, ExplorationReport, ExploredSkill, PlannedTool, Taught
 from server.exploration.scope import ExplorationScope, exploration_scope
@@ -70,6 +73,26 @@ async def profile_server(exploration: Exploration, context: Context) -> Profile:
 
 
 async def _scope(exploration: Exploration, context: Context) -> ExplorationScope:
+    """Return the scope of an exploration that has something to call."""
+    scope = await _listed_scope(exploration, context)
+    if not scope.allowed:
+        raise NothingToExplore(_remedy(scope))
+    return scope
+
+
+def _remedy(scope: ExplorationScope) -> str:
+    """Return why nothing of a scope may be called, with what would change that."""
+    server = scope.server
+    if not scope.withheld:
+        return f"{server!r} lists no tool that can be called: `skillbank doctor` says what it lists"
+    return (
+        f"none of the {len(scope.withheld)} tools of {server!r} may be explored: say which only read"
+        f" (`skillbank effects set {server}/TOOL read`), or that a fresh process restores the server"
+        f" (`skillbank effects reset {server} process`)"
+    )
+
+
+async def _listed_scope(exploration: Exploration, context: Context) -> ExplorationScope:
     server = exploration.server
     if server not in context.config.servers:
         known = ", ".join(sorted(context.config.servers)) or "none is"
@@ -84,14 +107,7 @@ async def _scope(exploration: Exploration, context: Context) -> ExplorationScope
     unlisted = sorted((exploration.only or frozenset()) - {tool.id.tool for tool in listed})
     if unlisted or (listed and not tools):
         raise ProfileRejected(_unlisted(server, unlisted, [tool.id.tool for tool in listed]))
-    scope = exploration_scope(server, tools, context.effects)
-    if not scope.allowed:
-        raise NothingToExplore(
-            f"none of the {len(listed)} tools of {server!r} may be explored: say which only read"
-            f" (`skillbank effects set {server}/TOOL read`), or that a fresh process restores the server"
-            f" (`skillbank effects reset {server} process`)"
-        )
-    return scope
+    return exploration_scope(server, tools, context.effects)
 
 
 def _unlisted(server: str, names: list[str], listed: list[str]) -> str:
@@ -108,17 +124,23 @@ async def explore_server(exploration: Exploration, context: Context) -> Explorat
 
     Off unless it is asked for. Only what the effect policy lets repeat is called, in fresh processes.
 
-    A server that cannot be reached is reported as that.
+    A server that cannot be reached is reported as that; one of which no tool may be called is
+    judged by its listing alone.
 
     Raises:
-        NothingToExplore: as of `plan_exploration`.
+        NothingToExplore: no such server is configured, or it lists no tool that the profile names.
     """
     started = anyio.current_time()
     try:
-        scope = await _scope(exploration, context)
+        scope = await _listed_scope(exploration, context)
     except ServerUnavailable as error:
         return _unreachable(exploration, str(error), anyio.current_time() - started)
     connection = next(r for r in context.connections.reports() if r.name == exploration.server)
+    if not scope.allowed:
+        snapshot = await context.snapshot([exploration.server])
+        listed = snapshot.of_server(exploration.server)
+        seconds = anyio.current_time() - started
+        return _listing_only(exploration, scope, listed, connection, seconds)
     options = exploration.options
     model, problem = await _explorer_model(context)
     if model is None and problem is None and (options.style or options.background):
@@ -174,13 +196,7 @@ async def _explorer_model(context: Context) -> tuple[MeteredBackend | None, str 
 
 
 def _unreachable(exploration: Exploration, why: str, seconds: float) -> ExplorationReport:
-    finding = Finding(
-        rule="unavailable",
-        severity=RULES["unavailable"].severity,
-        tool=None,
-        message=why,
-        remedy=RULES["unavailable"].remedy,
-    )
+    finding = finding_of("unavailable", None, why)
     return ExplorationReport(
         server=exploration.server,
         coverage=NOTHING_COVERED,
@@ -188,6 +204,33 @@ def _unreachable(exploration: Exploration, why: str, seconds: float) -> Explorat
         budget_calls=exploration.options.budget_calls,
         seconds=seconds,
         unreachable=why,
+    )
+
+
+def _listing_only(
+    exploration: Exploration,
+    scope: ExplorationScope,
+    listed: Sequence[Tool],
+    connection: ConnectionReport,
+    seconds: float,
+) -> ExplorationReport:
+    """Return what the listing alone says of a server of which nothing may be called."""
+    found = listing_findings(listed, connection.problems, connection.quarantined)
+    names = [*(tool.id.tool for tool in listed), *connection.quarantined]
+    health = HealthReport(
+        server=scope.server,
+        findings=by_severity(found),
+        tools=len(listed),
+        listed=tuple(dict.fromkeys(names)),
+        skipped=not_called(names, (), {**scope.withheld, **connection.quarantined}),
+    )
+    return ExplorationReport(
+        server=scope.server,
+        coverage=measure_coverage(scope, [], set()),
+        health=health,
+        budget_calls=exploration.options.budget_calls,
+        seconds=seconds,
+        withheld=_remedy(scope),
     )
 
 
