@@ -1,8 +1,8 @@
 """The servers that the explore benchmark runs on: of the demo, looked at while building, and set aside.
 
-What is wrong with those that were set aside was written down from a survey, by somebody who was told the
-rules' names and not how they work, after exploring was built and before it ever ran on them; nothing else
-in the project names them. What was found out by looking at the others counts for nothing.
+What is wrong with those that were set aside was written down from a survey of real servers, word by word,
+before exploring ever ran on them; no other code and no test names them. What was found out by looking at
+the others counts for nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from server.provisioning.fetched import fetch_environment
 __all__ = ["DEMO_EXPLORED", "FETCHED", "Defect", "ExploredServer", "explored_document"]
 
 DEMO_EXPLORED = ("mathematics", "calculator", "hashlib", "time", "sqlite")
-_EASY = frozenset({"no-annotations", "no-description", "no-output-schema", "unknown-argument-ignored"})
+_EASY = frozenset(
+    {"no-annotations", "no-description", "no-output-schema", "unknown-argument-ignored", "untyped-argument"}
+)
 """Rules that nearly every server breaks, or that its listing alone shows."""
 
 
@@ -78,6 +80,94 @@ FETCHED: tuple[ExploredServer, ...] = (
     ),
     ExploredServer(
         "todo", "todo-txt-mcp", "1.0.2", "todo-txt-mcp", ("todo.txt",), {"*": "write"}, "process+dirs"
+    ),
+    ExploredServer(
+        "tables",
+        "csv-mcp-server",
+        "1.0.0",
+        "csv-editor",
+        effects={"*": "write"},
+        reset="process+dirs",
+        requires=(),
+        set_aside=True,
+        defects=(
+            Defect("disguised-error", '{"success": false} without isError'),
+            Defect("untyped-argument", "two arguments have no type"),
+        ),
+    ),
+    ExploredServer(
+        "logic",
+        "euclid-mcp",
+        "0.5.0",
+        "euclid-mcp",
+        effects={"*": "write"},
+        reset="process",
+        requires=(),
+        set_aside=True,
+        defects=(
+            Defect(
+                "disguised-error", 'errors of parsing come as {"solutions": [], "error": ...} without isError'
+            ),
+            Defect("unknown-argument-ignored", "an unknown argument is ignored"),
+        ),
+    ),
+    ExploredServer(
+        "exact",
+        "exact-calc-mcp",
+        "0.1.0",
+        "exact-calc",
+        ("--serve",),
+        requires=(),
+        set_aside=True,
+        defects=(
+            Defect("disguised-error", '{"error": ...} without isError'),
+            Defect("unknown-argument-ignored", "an unknown argument is ignored"),
+        ),
+    ),
+    ExploredServer(
+        "molecules",
+        "mcp-rdkit",
+        "0.1.9",
+        "python",
+        ("-m", "mcp_rdkit"),
+        set_aside=True,
+        defects=(
+            Defect("leaks-internals", "a wrong molecule gives a dump of C++ signatures as the error"),
+            Defect("unknown-argument-ignored", "an unknown argument is ignored"),
+        ),
+    ),
+    ExploredServer(
+        "chess",
+        "mcp-chess",
+        "0.1.9",
+        "mcp-chess",
+        effects={"*": "write"},
+        reset="process",
+        set_aside=True,
+        defects=(
+            Defect("disguised-error", 'an illegal move gives {"error": ...} without isError', ("make_move",)),
+        ),
+    ),
+    ExploredServer(
+        "slides",
+        "office-powerpoint-mcp-server",
+        "2.0.7",
+        "ppt_mcp_server",
+        effects={"*": "write"},
+        reset="process+dirs",
+        set_aside=True,
+        defects=(Defect("disguised-error", 'every error is {"error": ...} without isError', ("add_slide",)),),
+    ),
+    ExploredServer(
+        "documents",
+        "office-word-mcp-server",
+        "1.1.11",
+        "word_mcp_server",
+        effects={"*": "write"},
+        reset="process+dirs",
+        requires=("mcp<2", "fastmcp<3"),
+        set_aside=True,
+        defects=(Defect("disguised-error", "errors of files are plain text without isError"),),
     ),
 )
 

@@ -95,7 +95,7 @@ _ALL = (
     Benchmark(
         "explore",
         "server.bench.explore_bench",
-        "explores real servers, three of which were set aside while it was built and are fetched likewise,"
+        "explores real servers, seven of which were set aside and are fetched likewise,"
         " and solves held-out tasks before and after; with --model a small part is planned by it too",
         frozenset({"keep", "model"}),
     ),
