@@ -147,11 +147,16 @@ class Explorer:
         """Make the calls that a model proposes, where there is one."""
         if self.model is None:
             return
-        tools = self.session.scope.allowed
+        session = self.session
+        asking = propose_calls(
+            session.scope.allowed,
+            session.observations,
+            self.options.seed,
+            session.scope.changing,
+            session.number,
+        )
         try:
-            probes = await converse(
-                self.model, propose_calls(tools, self.session.observations, self.options.seed)
-            )
+            probes = await converse(self.model, asking)
         except BackendError as error:
             self._model_problem = str(error)
             return

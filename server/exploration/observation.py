@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import JsonValue
 
 from catalog.canonical import digest
-from catalog.result import CallFailure, CallOutcome, CallSuccess, FailureKind
+from catalog.result import CallFailure, CallOutcome, CallSuccess
 from catalog.tools import Tool
 
-__all__ = ["Observation", "Origin", "Probe", "ProbeKind", "error_class"]
+__all__ = ["Observation", "Origin", "Probe", "ProbeKind", "error_class", "state_now", "states"]
 
 ProbeKind = Literal[
     "typical",
@@ -77,7 +78,6 @@ class Observation:
     """Which process answered it; state is shared within one only."""
     probe: Probe
     outcome: CallOutcome
-    files_changed: tuple[str, ...] = ()
 
     @property
     def succeeded(self) -> bool:
@@ -93,7 +93,31 @@ class Observation:
         return self.outcome if isinstance(self.outcome, CallFailure) else None
 
 
-_WORLD = frozenset({FailureKind.TIMEOUT, FailureKind.SERVER_UNAVAILABLE})
+def states(observations: Iterable[Observation], changing: Set[str]) -> list[str]:
+    """Return the state in which each call was made: the changes its process had been through, empty if fresh.
+
+    Args:
+        observations: in order.
+        changing: names of the tools that may change what later calls answer.
+    """
+    been_through: dict[int, str] = {}
+    found: list[str] = []
+    for call in observations:
+        state = been_through.get(call.session, "")
+        found.append(state)
+        if call.succeeded and call.probe.tool.id.tool in changing:
+            been_through[call.session] = digest([state, call.probe.key])
+    return found
+
+
+def state_now(observations: Sequence[Observation], changing: Set[str], session: int) -> str:
+    """Return the state of a process: of the one that runs, what a next call would be made in."""
+    of_process = [call for call in observations if call.session == session]
+    if not of_process:
+        return ""
+    last, state = of_process[-1], states(of_process, changing)[-1]
+    changed = last.succeeded and last.probe.tool.id.tool in changing
+    return digest([state, last.probe.key]) if changed else state
 
 
 def error_class(observation: Observation) -> str | None:

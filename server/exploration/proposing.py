@@ -1,14 +1,14 @@
 """Calls that a model proposes beside the deterministic ones: what it would like to try next.
 
 Paper: AgentEvolver (exploration by a model at high temperature, visited pairs of action and state
-avoided; facts §4.2). Differs: it only proposes arguments; what breaks a schema or was made already
-is dropped, and which tools may be called is not its to say.
+avoided; facts §4.2). Differs: it only proposes arguments; what breaks a schema or was made in this
+state already is dropped, and which tools may be called is not its to say.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import cast
 
 from pydantic import JsonValue
@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from catalog.schema import is_valid
 from catalog.tools import Tool
 from server.backends.backend import Completion, Message, Request
-from server.exploration.observation import Observation, Probe
+from server.exploration.observation import Observation, Probe, state_now, states
 from server.planning.conversation import Conversation
 
 __all__ = ["propose_calls"]
@@ -27,15 +27,29 @@ _CALLS = 6
 
 
 def propose_calls(
-    tools: Sequence[Tool], observations: Sequence[Observation], seed: int
+    tools: Sequence[Tool],
+    observations: Sequence[Observation],
+    seed: int,
+    changing: Set[str] = frozenset(),
+    session: int = 0,
 ) -> Conversation[list[Probe]]:
     """Ask a model for calls that nobody made yet; return the valid new ones.
 
     Yields: one request at temperature 1.
+
+    Args:
+        tools: that may be called.
+        observations: in order.
+        seed: of the model.
+        changing: names of the tools that may change what later calls answer.
+        session: number of the process that would answer.
     """
-    visited = {observation.probe.key for observation in observations}
+    now = state_now(observations, changing, session)
+    been = zip(observations, states(observations, changing), strict=True)
+    made = [call for call, state in been if state == now]
+    visited = {call.probe.key for call in made}
     completion: Completion = yield Request(
-        (Message("user", _prompt(tools, observations)),),
+        (Message("user", _prompt(tools, made)),),
         schema=_SCHEMA,
         schema_name="calls",
         temperature=1.0,

@@ -110,10 +110,20 @@ def _listed(parts: list[str]) -> str:
 def says_all(text: str, inputs: Mapping[str, JsonValue]) -> bool:
     """Return whether a text says every value, so that somebody could solve the task from it."""
     return all(
-        str(part) in text
+        _says(text, part)
         for value in inputs.values()
         for part in (value if isinstance(value, list) else [value])
     )
+
+
+def _says(text: str, value: JsonValue) -> bool:
+    """Return whether a text says a value by itself, not as a part of a longer word or number."""
+    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    before, after = (
+        r"(?<![\w.-])" if said[:1].isalnum() else "",
+        r"(?!\w|\.\d)" if said[-1:].isalnum() else "",
+    )
+    return re.search(f"{before}{re.escape(said)}{after}", text) is not None
 
 
 def reword(

@@ -454,7 +454,7 @@ def _claim(text: str) -> tuple[str, str]:
 
 
 def _plain(text: str) -> str:
-    words = re.sub(r"(; )?(DESIGN|facts) §[^);]*", "", " ".join(text.split()))
+    words = re.sub(r"([;,] )?(DESIGN|facts) §[^);]*", "", " ".join(text.split()))
     sentence = _first_sentence(words.replace(" ()", ""))
     missing = sentence.count("(") - sentence.count(")")
     bare = sentence.removesuffix(".")

@@ -146,8 +146,8 @@ def test_servers_that_were_set_aside_are_named_nowhere_else():
         if file.is_file() and any(name in file.read_text(errors="replace") for name in names)
     }
     assert apart
-    listed = "server/bench/data/labelled_tools.jsonl"  # what nearly every known server lists, with effects
-    assert naming <= {"server/bench/explore_servers.py", listed}
+    data = {f"server/bench/data/{name}" for name in ("labelled_tools.jsonl", "paraphrases.json")}  # listings
+    assert naming <= {"server/bench/explore_servers.py", *data}
     assert not {server.name for server in apart} & set(DEMO_EXPLORED)
 
 
