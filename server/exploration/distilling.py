@@ -17,6 +17,7 @@ from pydantic import JsonValue
 from catalog.tools import JsonSchema
 from server.exploration.chains import Chain
 from server.exploration.observation import Observation
+from server.exploration.options import Difficulty
 from server.exploration.values import argument_schemas, is_server_made
 from server.planning.leaves import Leaf, leaves_of_value
 from server.planning.likeness import GENERIC_KEYS
@@ -46,6 +47,13 @@ class Draft:
     inputs: dict[str, JsonValue]
     slots: Mapping[str, tuple[str, str]]
     """By input: the tool and argument that it feeds first."""
+    is_independent: bool = False
+    """Whether no call stands on what an earlier one answered or changed."""
+
+    @property
+    def difficulty(self) -> Difficulty:
+        """How its calls stand to each other."""
+        return 1 if len(self.chain.steps) == 1 else 2 if self.is_independent else 3
 
 
 @dataclass
@@ -95,7 +103,7 @@ def distil(
         nodes=nodes,
         outputs=outputs,
     )
-    return Draft(chain, workflow, lifting.values, lifting.slots)
+    return Draft(chain, workflow, lifting.values, lifting.slots, all_outputs and not chain.links)
 
 
 def _with_previous(chain: Chain, ids: Mapping[int, str]) -> list[tuple[Observation, str | None]]:

@@ -8,7 +8,7 @@ has to answer otherwise, since a check that always holds says nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pydantic import JsonValue
@@ -98,7 +98,7 @@ class Feasibility:
             answer=answer,
             volatile=tuple(sorted(volatile)),
             held_out=tuple(held),
-            difficulty=3 if draft.chain.links else 2 if len(workflow.nodes) > 1 else 1,
+            difficulty=draft.difficulty,
             solvers=draft.chain.tools,
         )
         return Checked(task, runs=(first, *runs))
@@ -225,7 +225,7 @@ def _without(workflow: Workflow, volatile: set[str]) -> Workflow:
 
 
 def _having(draft: Draft, workflow: Workflow) -> Draft:
-    return Draft(draft.chain, workflow, draft.inputs, draft.slots)
+    return replace(draft, workflow=workflow)
 
 
 def _judged(draft: Draft, run: Run, name: str) -> ExploredTask:
@@ -238,6 +238,6 @@ def _judged(draft: Draft, run: Run, name: str) -> ExploredTask:
         workflow=draft.workflow.to_json(),
         check="judge",
         answer=dict(run.result or {}),
-        difficulty=3 if draft.chain.links else 1,
+        difficulty=draft.difficulty,
         solvers=draft.chain.tools,
     )

@@ -66,6 +66,22 @@ async def test_answers_are_led_into_arguments_they_fit(open_desk):
     assert report.coverage.joined >= 3
 
 
+@pytest.mark.parametrize("difficulty", [1, 2, 3])
+async def test_tasks_are_as_hard_as_they_may_be(open_desk, difficulty: int):
+    async with open_desk(reset={"notes": Reset.PROCESS}) as desk:
+        asked = options(tasks=12, budget_calls=600, difficulty=difficulty)
+        plain = (await desk.bank.explore(Exploration("calculator", asked, learn=False))).tasks
+        kept = (await desk.bank.explore(Exploration("notes", asked, learn=False))).tasks
+    assert max(task.difficulty for task in plain) == difficulty
+    assert {task.difficulty for task in plain} <= set(range(1, difficulty + 1))
+    for task in (*plain, *kept):
+        reads = "$nodes." in json.dumps([node["arguments"] for node in task.workflow["nodes"]])
+        assert (len(task.solvers) > 1) == (task.difficulty > 1)
+        assert not reads or task.difficulty == 3
+    changed = [task.difficulty for task in kept if task.solvers == ("save_note", "list_notes")]
+    assert changed == ([3] if difficulty == 3 else [])
+
+
 async def test_what_writes_or_is_unknown_is_never_called(open_desk):
     log = ScriptedServer(
         lambda: [
