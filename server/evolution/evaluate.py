@@ -83,7 +83,7 @@ class Hints(Protocol):
         """Return edits that helped where things were like this, the most trusted first; often none."""
         ...
 
-    def texts(self, view: View) -> Sequence[str]:
+    def texts(self, view: View) -> Sequence[tuple[str, str]]:
         """Return what a model that edits is told of it, a line each; often nothing."""
         ...
 

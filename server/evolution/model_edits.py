@@ -65,6 +65,7 @@ class ModelProposer:
                 seed=asked.draw.randrange(2**31),
                 max_output_tokens=self.options.answer_tokens,
                 deadline_seconds=self.deadline_seconds,
+                experience=prompt.experience,
             )
             reading = await converse(self.model, edit_conversation(request, view, prompt))
         except BackendError as error:

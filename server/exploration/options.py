@@ -10,7 +10,7 @@ from typing import Literal
 __all__ = ["Difficulty", "ExplorationOptions"]
 
 Difficulty = Literal[1, 2, 3]
-"""1 one call; 2 several that do not depend on each other; 3 later ones stand on what earlier ones answered or did.
+"""1 one call; 2 several that do not depend on each other; 3 later ones stand on what earlier ones did.
 
 Paper: AgentEvolver (relation_difficulty of the environment profile; facts §4.1).
 """

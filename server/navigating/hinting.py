@@ -37,11 +37,13 @@ class ExperienceHints:
             [p for node in nodes for p in (*self._swaps(view, node), *self._choices(view, node))], _MOST
         )
 
-    def texts(self, view: View) -> Sequence[str]:
-        """Return what is known of the tools of the workflow and of tasks like this one, a line each."""
+    def texts(self, view: View) -> Sequence[tuple[str, str]]:
+        """Return what is known of the tools of the workflow and of like tasks: a unit and its line."""
         called = list(dict.fromkeys(node.tool for node in view.workflow.nodes if node.tool is not None))
-        known = [self.guidelines[tool].text for tool in called if tool in self.guidelines]
-        return [*(unit.text for unit in self.units), *known]
+        known = [
+            (f"calls of {tool}", self.guidelines[tool].text) for tool in called if tool in self.guidelines
+        ]
+        return [*((unit.id, unit.text) for unit in self.units), *known]
 
     def _swaps(self, view: View, node: Node) -> Iterator[Proposal]:
         wanted = {

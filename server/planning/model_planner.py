@@ -197,7 +197,10 @@ class ModelPlanner:
     ) -> PlanReading:
         settings = StageSettings(temperature, deadline_seconds)
         known = advice_text(self.advice) + said
-        return await converse(self.backend, plan_in_two_stages(view, known, self._vocabulary, settings))
+        spans = lesson_spans(self.advice, 1)
+        return await converse(
+            self.backend, plan_in_two_stages(view, known, self._vocabulary, settings, spans)
+        )
 
     def _reproach(self, failed: View) -> str:
         lines = [f"That plan failed:\n{self.redact(describe_faults(failed.visible_faults))}"]

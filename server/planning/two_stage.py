@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
@@ -22,6 +22,7 @@ from server.planning.leaves import leaves_of_schema
 from server.planning.plan_reading import PlanReading, read_plan
 from server.planning.plan_schema import MOST_NODES, arguments_schema, choice_schema, output_types
 from server.planning.spoken_tools import Vocabulary
+from skills_store.experience.spans import ExperienceSpan
 from skills_store.workflow.faults import Malformed
 from skills_store.workflow.references import pointer_parts
 
@@ -44,10 +45,15 @@ class StageSettings:
     temperature: float | None
     deadline_seconds: float
     max_output_tokens: int = 300
+    experience: tuple[ExperienceSpan, ...] = ()
 
 
 def plan_in_two_stages(
-    view: CatalogView, asked: str, vocabulary: Vocabulary, settings: StageSettings
+    view: CatalogView,
+    asked: str,
+    vocabulary: Vocabulary,
+    settings: StageSettings,
+    experience: tuple[ExperienceSpan, ...] = (),
 ) -> Conversation[PlanReading]:
     """Ask for the tools, then for the arguments of each call, and return the plan they make.
 
@@ -56,7 +62,9 @@ def plan_in_two_stages(
         asked: the task as `prompt.task_text` puts it, with what is known besides.
         vocabulary: what answers may speak of.
         settings: of every turn.
+        experience: where lessons stand in what is asked, which is message 1 of every turn.
     """
+    settings = replace(settings, experience=experience)
     tools = view.by_label
     messages = (
         Message("system", f"{_RULES}\n\nTools:\n{view.text}"),
@@ -92,6 +100,7 @@ def _request(messages: tuple[Message, ...], schema: dict[str, JsonValue], settin
         temperature=settings.temperature,
         max_output_tokens=settings.max_output_tokens,
         deadline_seconds=settings.deadline_seconds,
+        experience=settings.experience,
     )
 
 

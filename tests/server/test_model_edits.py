@@ -21,6 +21,7 @@ from server.evolution.edit_reading import read_edits
 from server.evolution.options import SearchOptions, Switches
 from server.planning.view import View
 from server.requests import Budget
+from skills_store.experience.spans import stripped
 from skills_store.workflow.check import check_workflow
 from skills_store.workflow.edits import EditParameter, InsertNode, RemoveNode, Reorder, SwapTool
 from skills_store.workflow.faults import CheckFailed, PostconditionFailed
@@ -255,6 +256,21 @@ class TestPrompt:
         assert options[0]["properties"]["node"]["enum"] == ["now", "conv", "outputs"]
         called = {o["properties"]["tool"]["const"] for o in options[3:]}
         assert called == set(prompt.tools) >= {"current", "convert_temperature"}
+
+    @pytest.mark.parametrize("tabu", [(), ("now: city = 5",)])
+    async def test_experience_can_be_taken_out_to_the_byte(self, tabu: tuple[str, ...]):
+        told = (("one", "When to use: x. Content: y."), ("calls of weather/current", "3 of 4 calls worked"))
+
+        def redact(value: Any) -> Any:
+            return json.loads(json.dumps(value).replace("calls", "[secret]"))
+
+        plain = await edit_prompt(seen(), Known(tabu), counted, 3000, redact)
+        having = await edit_prompt(seen(), Known(tabu, told), counted, 3000, redact)
+        texts = [message.text for message in having.messages]
+        assert "- 3 of 4 [secret] worked" in texts[1]
+        assert [span.unit for span in having.experience] == ["", "one", "calls of weather/current"]
+        assert stripped(texts, having.experience) == tuple(message.text for message in plain.messages)
+        assert plain.experience == ()
 
     async def test_secrets_are_taken_out(self):
         def redact(value: Any) -> Any:

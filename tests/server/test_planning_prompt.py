@@ -15,11 +15,13 @@ from catalog.tools import Snapshot, Tool, ToolId
 from server.backends.scripted import ScriptedBackend
 from server.planning.catalog_view import RETRIEVED_TOOLS, render_tool, tool_labels, view_catalog
 from server.planning.conversation import MeteredBackend, TokensSpent, converse
-from server.planning.model_planner import ModelPlanner, render_plan
+from server.planning.model_planner import ModelPlanner, Way, render_plan
 from server.planning.plan_schema import arguments_schema, output_types, plan_schema
 from server.planning.prompt import Advice, describe_faults, task_text
 from server.planning.two_stage import StageSettings, plan_in_two_stages
 from server.planning.view import World
+from skills_store.experience.spans import stripped
+from skills_store.experience.unit import ExperienceUnit
 from skills_store.workflow.check import check_workflow
 from skills_store.workflow.model import parse_workflow
 from tests.server.compact_plans import snapshot, vocabulary, world
@@ -239,6 +241,35 @@ async def test_two_stages_choose_the_tools_and_then_fill_each_call():
     assert second.messages[: len(first.messages)] == first.messages
     assert third.messages[: len(second.messages)] == second.messages
     assert "$n1.text" in third.messages[-1].text
+
+
+LESSONS = [
+    ExperienceUnit(
+        id=name,
+        kind="success",
+        when_to_use=f"To {name}.",
+        content=f"Do {name}.",
+        tools=(ToolId("files", "read"),),
+    )
+    for name in ("read", "write")
+]
+
+
+async def test_lessons_can_be_taken_out_of_every_turn_of_both_ways_to_the_byte():
+    nodes = '[{"tool": "read_file", "id": "n1", "arguments": {"path": "x"}}]'
+    plan = f'{{"nodes": {nodes}, "outputs": {{"result": "$n1"}}}}'
+    two = ('{"tools": ["read_file"]}', '{"arguments": {"path": "x"}}')
+    asked: tuple[tuple[Way, tuple[str, ...]], ...] = (("constrained", (plan,)), ("two_stage", two))
+    for way, answers in asked:
+        plain, told = stages(*answers), stages(*answers)
+        await ModelPlanner(plain, world(TASK), way=way).propose()
+        await ModelPlanner(told, world(TASK), advice=Advice(lessons=LESSONS), way=way).propose()
+        assert len(told.requests) == len(plain.requests) == len(answers)
+        for without, having in zip(plain.requests, told.requests, strict=True):
+            texts = [message.text for message in having.messages]
+            assert [span.unit for span in having.experience] == ["", *(unit.id for unit in LESSONS)]
+            assert "Lessons of earlier tasks" in texts[1]
+            assert stripped(texts, having.experience) == tuple(message.text for message in without.messages)
 
 
 async def test_the_second_stage_offers_the_exact_references_there_are():
