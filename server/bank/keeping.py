@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from server.backends.errors import BackendError
@@ -15,7 +15,7 @@ from skills_store.experience.merging import Likeness, jaccard, merged, near_unit
 from skills_store.experience.unit import ExperienceUnit
 from skills_store.trace import Trace
 
-__all__ = ["keep_lesson"]
+__all__ = ["keep_lesson", "keep_units"]
 
 _TOKENS = 2_000
 """Of a model, for wording one lesson."""
@@ -24,16 +24,32 @@ _TOKENS = 2_000
 async def keep_lesson(lesson: Lesson, context: Context) -> list[ExperienceUnit]:
     """Keep what a run teaches, each lesson once: what says the same as a kept one is its evidence."""
     lesson = replace(lesson, task=str(context.redact(lesson.task)))
+    return await keep_units(units_of(lesson, context.clock()), context, lesson.trace)
+
+
+async def keep_units(
+    units: Iterable[ExperienceUnit], context: Context, trace: Trace | None = None
+) -> list[ExperienceUnit]:
+    """Keep units, each once, and forget those that are dead.
+
+    Args:
+        units: new ones.
+        context: the bank.
+        trace: that they are of, so that a model may word them without quoting it; None: none does.
+    """
     now, shelf = context.clock(), context.store.experiences(context.principal)
     kept = shelf.units()
     for unit in kept:
         if not unit.is_alive(now):
             shelf.drop(unit.id)
     learned: list[ExperienceUnit] = []
-    for unit in units_of(lesson, now):
-        alive = [other for other in kept if other.is_alive(now)]
+    for unit in units:
+        alive = [one for one in {one.id: one for one in (*kept, *learned)}.values() if one.is_alive(now)]
         near = near_unit(unit, alive, await _likeness(unit, alive, context))
-        learned.append(await _worded(unit, lesson.trace, context) if near is None else merged(near, unit))
+        if near is not None:
+            learned.append(merged(near, unit))
+        else:
+            learned.append(unit if trace is None else await _worded(unit, trace, context))
         shelf.put(learned[-1])
     return learned
 

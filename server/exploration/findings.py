@@ -69,7 +69,7 @@ RULES: dict[str, Rule] = {
         _rule(
             "malformed-answer",
             "error",
-            "an answer is no message, or no tool result, of the protocol",
+            "an answer is no message, no tool result or no JSON, as the protocol wants",
             "answer with JSON-RPC and the members of a tool result, numbers finite, text in UTF-8",
         ),
         _rule(

@@ -171,6 +171,7 @@ CASES: dict[str, Case] = {
         shown(same, {**schema(n=NUMBER), "additionalProperties": True}, ANSWER, validates=False)
     ),
     "flaky": Case(failing_again),
+    "malformed-answer": Case(shown(lambda _: Reply.text('{"n": NaN}'))),
     "volatile": Case(counting),
 }
 OF_VALUES = {"slow"}

@@ -15,7 +15,7 @@ from server.bank.upstreams.exploration import Exploration
 from server.bank.upstreams.teaching import scoped_replayer
 from server.curation.replaying import Replayer
 from server.execution.run import Run
-from server.exploration.call_health import flaky_finding
+from server.exploration.call_health import check_finding
 from server.exploration.chains import chain_of
 from server.exploration.distilling import distil
 from server.exploration.feasibility import Feasibility
@@ -170,6 +170,6 @@ async def test_a_reference_that_a_tool_fails_once_is_tried_in_another_process(op
             checking = Feasibility(replayer, session)
             checked = await checking.check(draft, "picky-01")
     assert (checked.task is not None) == is_kept
-    told = [flaky_finding(one) for one in checking.flakes]
+    told = [check_finding(one) for one in checking.flakes]
     assert [(finding.rule, finding.tool) for finding in told] == ([("flaky", "weigh")] if is_kept else [])
     assert is_kept or "used by another thread" in checked.reason

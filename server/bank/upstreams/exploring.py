@@ -14,6 +14,7 @@ from catalog.tools import Tool
 from server.backends.errors import BackendError
 from server.bank.context import Context
 from server.bank.upstreams.exploration import Exploration
+from server.bank.upstreams.observing import keep_observed
 from server.bank.upstreams.teaching import learn_lessons, learn_skill_of, scoped_replayer, teach_task
 from server.curation.replaying import Replayer
 from server.exploration.coverage import NOTHING_COVERED, measure_coverage
@@ -164,7 +165,9 @@ async def explore_server(exploration: Exploration, context: Context) -> Explorat
         for one in solved
         if (skill := await learn_skill_of(one, context, exploration.reserved)) is not None
     ]
-    lessons = [unit for one in solved for unit in await learn_lessons(one, context)]
+    lessons = [unit for one in solved for unit in await learn_lessons(one, context, exploration.reserved)]
+    if exploration.learn:
+        lessons += await keep_observed(session.observations, [one.task for one in solved], context)
     report = _report(exploration, explored, skills, problem, anyio.current_time() - started)
     return report.model_copy(update={"lessons": len({unit.id for unit in lessons})})
 

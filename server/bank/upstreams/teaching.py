@@ -104,10 +104,20 @@ def _verified(task: ExploredTask, one: _Instance) -> VerifiedRun:
     )
 
 
-async def learn_lessons(solved: Solved, context: Context) -> list[ExperienceUnit]:
-    """Keep what the task's proving run teaches; a task that only a judge can tell teaches nothing."""
-    task = solved.task
-    if task.check != "assertions":
-        return []
-    trace = solved.runs[0].trace.model_copy(update={"task": task.task, "status": "verified", "faults": ()})
-    return await keep_lesson(Lesson(task.task, trace), context)
+async def learn_lessons(solved: Solved, context: Context, reserved: int = 0) -> list[ExperienceUnit]:
+    """Keep the task's proving runs and what they teach; a task that only a judge can tell teaches nothing.
+
+    Args:
+        solved: the task with its runs.
+        context: the bank.
+        reserved: instances that learning never sees, the last ones.
+    """
+    learned: dict[str, ExperienceUnit] = {}
+    for one in _instances(solved.task, solved.runs, reserved) if solved.task.check == "assertions" else ():
+        verified = _verified(solved.task, one)
+        document = {"workflow": context.redact(solved.task.workflow), "faults": ()}
+        trace = verified.trace.model_copy(update=document)
+        context.store.add_trace(trace)
+        lesson = Lesson(one.said.task, trace)
+        learned |= {unit.id: unit for unit in await keep_lesson(lesson, context)}
+    return list(learned.values())
