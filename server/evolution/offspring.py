@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from server.evolution.building import build_candidate
 from server.evolution.candidate import Candidate, Record
+from server.evolution.credit import credited
 from server.evolution.evaluate import Evaluator
 from server.evolution.options import Switches
 from server.evolution.proposal import Proposal
@@ -47,10 +48,13 @@ class Offspring:
     """Ids of all candidates there are."""
     tried: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """Readable edits by the parent they were tried on."""
+    records: list[Record] = field(default_factory=list[Record])
+    """What was evaluated, in order: who credits edits looks at it."""
 
     def note(self, record: Record) -> None:
         """Remember what was evaluated."""
         candidate = record.candidate
+        self.records.append(record)
         self.seen.add(candidate.id)
         if candidate.parent is not None and record.evaluation.status != "verified":
             said = "; ".join(render_edit(edit) for edit in candidate.last)
@@ -63,11 +67,18 @@ class Offspring:
         """
         found: list[tuple[str, Offer]] = []
         for proposer in self.proposers.of(order):
-            offer = await proposer.propose(self._asked(order))
+            offer = self._ordered(order, await proposer.propose(self._asked(order)))
             found.append((proposer.name, offer))
             if self._first(order, offer.proposals)[0] is not None:
                 break
         return found
+
+    def _ordered(self, order: Order, offer: Offer) -> Offer:
+        """Return an offer with the edits first that credit speaks for, where it is on; draws stay draws."""
+        if not self.switches.attribution or order.mode != "exploit" or order.parent is None:
+            return offer
+        moved = credited(offer.proposals, order.parent, self.records)
+        return replace(offer, proposals=sorted(moved, key=lambda proposal: proposal.cost))
 
     def claimed(self, order: Order, offers: Iterable[tuple[str, Offer]]) -> Child:
         """Return the first child of an order's offers that nobody has seen, which is seen from now on."""

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from catalog.tools import ToolId
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType, SimpleNamespace
+
+import pytest
+
+from catalog.tools import Snapshot, ToolId
 from server.evolution.candidate import Candidate, Evaluation, Fitness, Record
 from server.evolution.credit import credited
+from server.evolution.offspring import Offspring
+from server.evolution.options import Switches
 from server.evolution.proposal import Proposal
+from server.evolution.proposer import Asked, Offer, Proposers
+from server.evolution.strategy import Order
 from skills_store.trace import Step, Trace
 from skills_store.workflow.edits import EditParameter, SwapTool
 from skills_store.workflow.model import Workflow, parse_workflow
@@ -47,6 +57,39 @@ def test_the_node_that_made_a_bad_step_comes_first() -> None:
     base = _record("base", 0.2, failed="m")
     swap, edit = credited([Proposal((_SWAP,), 1.0), Proposal((_EDIT,), 1.05)], base, [base])
     assert edit.cost < swap.cost == 1.0
+
+
+@dataclass(frozen=True)
+class _Offering:
+    """Offers an edit of another node first, and one of the bad node next."""
+
+    name: str = "fixed"
+
+    async def propose(self, asked: Asked) -> Offer:
+        del asked
+        return Offer((Proposal((_SWAP,), 1.0), Proposal((_EDIT,), 1.05)))
+
+
+class _Unseen:
+    """An evaluator that shows nothing, since what is offered is fixed."""
+
+    world = SimpleNamespace(snapshot=Snapshot.of())
+    signatures: Mapping[str, object] = MappingProxyType({})
+
+    def view(self, candidate: Candidate, evaluation: Evaluation, *, evidence: bool) -> None:
+        del candidate, evaluation, evidence
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("mode", "first"), [("exploit", _EDIT), ("explore", _SWAP)])
+async def test_a_population_takes_what_credit_speaks_for_first_and_leaves_draws_alone(mode, first) -> None:
+    base = _record("base", 0.2, failed="m")
+    proposers = Proposers(explore=(_Offering(),), exploit=(_Offering(),))
+    for is_on, edit in ((True, first), (False, _SWAP)):
+        making = Offspring(_Unseen(), proposers, Switches(attribution=is_on))
+        making.note(base)
+        [(_, offer), *_] = await making.offers(Order(0, mode, parent=base, seed="1"))
+        assert offer.proposals[0].edits == (edit,)
 
 
 def test_nothing_known_moves_nothing() -> None:
