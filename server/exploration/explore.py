@@ -6,6 +6,7 @@ every part is bounded by one budget of calls, of which a share is kept for check
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -113,10 +114,17 @@ class Explorer:
             drafts=len(drafts),
             dropped=dropped,
             calls=self.session.spent,
-            stopped=stopped,
+            stopped=stopped or self._cut_short(),
             model=self.model.name if self.model is not None else None,
             model_problem=self._model_problem,
         )
+
+    def _cut_short(self) -> str | None:
+        """Return which parts there were too few calls for, None where all came to their end."""
+        if not self.session.cut:
+            return None
+        parts = " and ".join(dict.fromkeys(self.session.cut))
+        return f"the calls there were for {parts} are spent; more of them (--budget-calls) would go on there"
 
     async def _until_spent(self, work: Callable[[], Awaitable[None]]) -> str | None:
         try:
@@ -126,19 +134,19 @@ class Explorer:
         return None
 
     async def _look_around(self, depth: DepthSearch) -> None:
-        allowed = int(self.options.budget_calls * (_FOR_EXPLORING if self.options.tasks else 1.0))
-        with self.session.limited(allowed):
+        allowed = math.ceil(self.options.budget_calls * (_FOR_EXPLORING if self.options.tasks else 1.0))
+        with self.session.limited(allowed, "breadth"):
             self.say("breadth: every tool once", self.session.spent)
             await explore_breadth(self.session)
-        with self.session.limited(int(allowed * _FOR_BREADTH)):
+        with self.session.limited(int(allowed * _FOR_BREADTH), "details"):
             self.say("details: enum values, boundaries, wrong arguments", self.session.spent)
             await probe_details(self.session)
         if self.session.scope.changing:
             spent = self.session.spent
-            with self.session.limited(spent + (allowed - spent) * 2 // 3):
+            with self.session.limited(spent + (allowed - spent) * 2 // 3, "states"):
                 self.say("states: what changes it, and what then answers otherwise", spent)
                 await self._states.run()
-        with self.session.limited(allowed):
+        with self.session.limited(allowed, "depth"):
             await self._proposed()
             self.say("depth: answers into arguments", self.session.spent)
             await depth.run(allowed)

@@ -57,6 +57,8 @@ class ExplorationSession:
     observations: list[Observation] = field(default_factory=list[Observation])
     spent: int = 0
     """Calls made, those for checking tasks included."""
+    cut: list[str] = field(default_factory=list[str])
+    """Parts that ended since their share of the calls was used up."""
     lost: int = 0
     """Processes that crashed or hung."""
     number: int = 0
@@ -140,13 +142,16 @@ class ExplorationSession:
         self.spent += calls
 
     @contextmanager
-    def limited(self, calls: int) -> Generator[None]:
-        """Let so many calls in all be made within the block; what is over ends the block, not the rest."""
+    def limited(self, calls: int, part: str = "") -> Generator[None]:
+        """Let so many calls in all be made within the block; what is over ends the block, not the rest.
+
+        A part that is cut short by it is named in `cut`.
+        """
         before, self._limit = self._limit, min(self._limit, calls)
         try:
             yield
         except _LimitReached:
-            pass
+            self.cut.append(part)
         finally:
             self._limit = before
 

@@ -192,6 +192,22 @@ async def test_the_budget_is_never_passed(open_desk):
     assert report.stopped == "the budget of 7 calls is spent"
 
 
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        (1, "the budget of 1 calls is spent"),
+        (40, "the calls there were for details and depth are spent"),
+    ],
+)
+async def test_a_part_that_had_too_few_calls_is_named(open_desk, calls: int, said: str):
+    async with open_desk() as desk:
+        asked = options(budget_calls=calls, tasks=1)
+        report = await desk.bank.explore(Exploration("calculator", asked, learn=False))
+        assert 0 < desk.count() <= calls
+    assert report.coverage.called > 0
+    assert said in (report.stopped or "")
+
+
 async def _hangs(arguments: Any) -> Any:
     del arguments
     await anyio.sleep_forever()
