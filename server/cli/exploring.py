@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from catalog.whole_file import write_whole
 from server.bank.upstreams.exploration import Exploration
-from server.cli.errors import WORLD, NeedsApproval
+from server.cli.errors import MISUSE, WORLD, NeedsApproval
 from server.cli.options import EXISTING, check_folders, session_command
 from server.cli.render_exploring import render_exploration, render_plan
 from server.cli.session import Session
@@ -162,6 +162,8 @@ def explore(
     session.show(report, render_exploration)
     if ci and report.health.reaches(threshold):
         return 1
+    if report.withheld and not ci:
+        return MISUSE
     return WORLD if report.unreachable else 0
 
 

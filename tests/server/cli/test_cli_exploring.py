@@ -114,6 +114,43 @@ def test_the_health_report_is_written_as_sarif_and_junit(cli):
     assert "slow" in (cli.folder / "h.xml").read_text()
 
 
+def test_the_health_report_is_written_for_the_author_as_text_or_json(cli):
+    report = explored(found("slow", "note"))
+    cli.bank.answers |= {"explore": report}
+    ran = cli("explore", "clock", "--yes", "--health", str(cli.folder / "h.txt"))
+    assert ran.code == 0
+    text = (cli.folder / "h.txt").read_text()
+    assert 'called with {"zone": "UTC"} (2.5 s)' in text
+    assert "remedy: " in text
+    assert all(line in ran.out for line in text.splitlines())
+    assert cli("explore", "clock", "--yes", "--health", str(cli.folder / "h.json")).code == 0
+    assert HealthReport.model_validate_json((cli.folder / "h.json").read_text()) == report.health
+
+
+def test_a_person_sees_every_tool_that_would_be_called_or_never_is(cli):
+    many = tuple(PlannedTool(name=f"tool_{n:02d}", effect="read", reason="may repeat") for n in range(30))
+    never = {f"kept_{n:02d}": "it writes" for n in range(30)}
+    cli.bank.answers |= {"plan_exploration": PLAN.model_copy(update={"tools": many, "withheld": never})}
+    shown = cli("explore", "clock").err
+    assert all(name in shown for name in (*(tool.name for tool in many), *never))
+
+
+@pytest.mark.parametrize(
+    ("options", "severity", "code"),
+    [(["--yes"], "note", 2), (["--ci"], "note", 0), (["--ci"], "error", 1)],
+    ids=["asked for", "ci passes", "ci fails"],
+)
+def test_a_server_judged_by_its_listing_alone_says_what_would_change_that(
+    cli, options: list[str], severity: str, code: int
+):
+    withheld = {"withheld": "say which only read"}
+    cli.bank.answers |= {"explore": explored(found("no-annotations", severity)).model_copy(update=withheld)}
+    ran = cli("explore", "clock", *options)
+    assert ran.code == code
+    assert "nothing was called: say which only read" in ran.out
+    assert "no-annotations  now" in ran.out
+
+
 def test_a_server_that_nothing_may_be_called_of_is_misuse(cli):
     cli.bank.answers |= {"explore": NothingToExplore("none of the 3 tools of 'clock' may be explored")}
     ran = cli("explore", "clock", "--yes", "--json")
@@ -121,7 +158,7 @@ def test_a_server_that_nothing_may_be_called_of_is_misuse(cli):
     assert ran.json["error"]["kind"] == "not_explored"
 
 
-@pytest.mark.parametrize("option", ["--out", "--sarif", "--junit", "--write-profile"])
+@pytest.mark.parametrize("option", ["--out", "--health", "--sarif", "--junit", "--write-profile"])
 def test_a_file_that_could_not_be_written_is_misuse_before_anything_is_called(cli, option: str):
     cli.bank.answers |= {"explore": explored(), "profile_server": Profile(name="clock")}
     ran = cli("explore", "clock", "--yes", option, str(cli.folder / "nowhere" / "file"))
