@@ -14,7 +14,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from server.exploration.findings import Finding
+from server.exploration.health.findings import Finding
 from server.progress import ProgressListener
 from server.provisioning.demo_servers import demo_document
 from server.provisioning.fetched import fetch_environment

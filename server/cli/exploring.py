@@ -18,8 +18,8 @@ from server.cli.options import EXISTING, check_folders, session_command
 from server.cli.render_exploring import render_exploration, render_plan
 from server.cli.session import Session
 from server.exploration.errors import ProfileRejected
-from server.exploration.findings import Severity
-from server.exploration.health_files import render_health, render_junit, render_sarif
+from server.exploration.health.files import render_health, render_junit, render_sarif
+from server.exploration.health.rules import Severity
 from server.exploration.options import Difficulty, ExplorationOptions
 from server.exploration.profile import Profile, parse_profile, render_profile
 from server.exploration.report import ExplorationReport

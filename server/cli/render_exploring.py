@@ -7,8 +7,8 @@ from rich.text import Text
 
 from server.cli.render import plain, table
 from server.exploration.coverage import Coverage
-from server.exploration.findings import HealthReport
-from server.exploration.health_files import render_health
+from server.exploration.health.files import render_health
+from server.exploration.health.findings import HealthReport
 from server.exploration.report import ExplorationPlan, ExplorationReport
 from server.exploration.tasks import ExploredTask
 

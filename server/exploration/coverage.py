@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pydantic import BaseModel, ConfigDict
 
 from catalog.canonical import canonical_json
+from server.exploration.arguments import argument_schemas
 from server.exploration.breadth import first_successes
 from server.exploration.depth import feasible_pairs
 from server.exploration.observation import Observation, error_class
 from server.exploration.probes import enum_values
 from server.exploration.scope import ExplorationScope
-from server.exploration.values import argument_schemas
 
 __all__ = ["NOTHING_COVERED", "Coverage", "measure_coverage"]
 

@@ -16,13 +16,13 @@ from catalog.effects import Reset
 from catalog.schema import is_valid, types
 from catalog.similarity import name_similarity
 from catalog.tools import JsonSchema, Tool
+from server.exploration.arguments import argument_schemas
 from server.exploration.breadth import first_successes
 from server.exploration.chains import chain_of, tool_pair
 from server.exploration.lexicon import is_control
 from server.exploration.observation import Observation, Origin, Probe
 from server.exploration.scope import ExplorationScope
 from server.exploration.session import ExplorationSession
-from server.exploration.values import argument_schemas
 from server.planning.leaves import leaves_of_value
 from server.planning.likeness import GENERIC_KEYS
 

@@ -6,36 +6,26 @@ chain itself as a typed workflow, and the check is derived from what it answered
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 from pydantic import JsonValue
 
 from catalog.tools import JsonSchema
+from server.exploration.arguments import argument_schemas
 from server.exploration.chains import Chain
+from server.exploration.naming import slug
 from server.exploration.observation import Observation
 from server.exploration.options import Difficulty
-from server.exploration.values import argument_schemas, is_server_made
-from server.planning.leaves import Leaf, leaves_of_value
-from server.planning.likeness import GENERIC_KEYS
+from server.exploration.outputs import asked_outputs
 from skills_store.workflow.model import Node, Workflow
 from skills_store.workflow.references import Reference, escape_literal
 
-__all__ = ["Draft", "distil", "key_name", "value_assertions"]
+__all__ = ["Draft", "distil"]
 
-_MOST_OUTPUTS = 3
 _LONGEST_TEXT = 300
-_LONGEST_LIST = 20
 _MOST_INPUTS = 8
-_LONGEST_NAME, _MOST_WORDS = 24, 3
-"""Of an output that is called as the answer calls it."""
-_FURTHER = re.compile(r"/[1-9]\d*(?:/|$)")
-"""Past the first entry of a list, which is not there for every input."""
 _NOT_OF_INPUTS = frozenset({"$schema", "title", "default"})
-_VERDICTS = frozenset({"success", "ok", "status", "valid", "message", "error", "errors"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +56,7 @@ class _Lifting:
 
     def reference(self, tool: str, argument: str, value: JsonValue, schema: JsonSchema) -> str:
         """Return the reference to the input that carries a value, equal ones of one name shared."""
-        name = _slug(argument) or "value"
+        name = slug(argument) or "value"
         for number in range(1, 100):
             wanted = name if number == 1 else f"{name}_{number}"
             if wanted not in self.values:
@@ -94,11 +84,11 @@ def distil(
     nodes = tuple(_node(step, ids, lifting, previous) for step, previous in _with_previous(chain, ids))
     read = {origin.observation for step in chain.steps for origin in step.probe.origins.values()}
     ends = [step for step in chain.steps if step.number not in read] if all_outputs else [chain.last]
-    outputs = _outputs(ends, ids, lifting.values, unlike, before)
+    outputs = asked_outputs(ends, ids, lifting.values, unlike, before)
     if not outputs or not lifting.values or len(lifting.values) > _MOST_INPUTS:
         return None
     workflow = Workflow(
-        name=_slug("_".join(dict.fromkeys(chain.tools)))[:60].strip("_") or "explored",
+        name=slug("_".join(dict.fromkeys(chain.tools)))[:60].strip("_") or "explored",
         inputs={"type": "object", "properties": dict(lifting.schemas), "required": list(lifting.schemas)},
         nodes=nodes,
         outputs=outputs,
@@ -146,117 +136,11 @@ def _is_record(value: JsonValue) -> bool:
     return not any(isinstance(part, dict | list) for part in value.values())
 
 
-def _outputs(
-    ends: list[Observation],
-    ids: Mapping[int, str],
-    inputs: Mapping[str, JsonValue],
-    unlike: JsonValue,
-    before: JsonValue,
-) -> dict[str, JsonValue]:
-    found: dict[str, JsonValue] = {}
-    known = [(leaf.pointer, leaf.value) for leaf in leaves_of_value(unlike)]
-    old = [(leaf.pointer, leaf.value) for leaf in leaves_of_value(before)]
-    for end in ends:
-        given = () if known else inputs.values()  # what a change was told and a look then says is no echo
-        echoed = [*given, *end.probe.arguments.values()]
-        places = leaves_of_value(end.output)
-        if any(_says_today(leaf.value) for leaf in places):
-            places = [leaf for leaf in places if not _names_today(leaf.value)]
-        leaves = [leaf for leaf in places if _is_checkable(leaf, echoed)]
-        leaves = [leaf for leaf in leaves if _is_telling(leaf) and (leaf.pointer, leaf.value) not in known]
-        leaves.sort(key=_interest)
-        new = [leaf for leaf in leaves if (leaf.pointer, leaf.value) not in old]
-        plain = [leaf for leaf in leaves if not _FURTHER.search(leaf.pointer)]
-        leaves = [*new[:1], *(leaf for leaf in plain or leaves if leaf not in new[:1])]
-        if not leaves:
-            return {}
-        for leaf in leaves[: _MOST_OUTPUTS if len(ends) == 1 else 1]:
-            name = key_name(leaf.key)
-            wanted = name if name not in found else f"{name}_{len(found) + 1}"
-            found[wanted] = str(Reference("nodes", ids[end.number], leaf.pointer))
-    return found
-
-
-def key_name(key: str) -> str:
-    """Return what a place of an answer is called: its key, unless that is a sentence, anybody's perhaps."""
-    name = _slug(key)
-    return name if 0 < len(name) <= _LONGEST_NAME and name.count("_") < _MOST_WORDS else "result"
-
-
-def _is_telling(leaf: Leaf) -> bool:
-    """Return whether a place says more than whether the call went well, which nobody asks for."""
-    return leaf.key.lower() not in _VERDICTS
-
-
-def _interest(leaf: Leaf) -> tuple[bool, bool, int]:
-    """Return what orders places of an answer: handles and times last, results first, then its top."""
-    is_own = is_server_made(leaf.key, leaf.value)
-    return is_own, leaf.key.lower() not in GENERIC_KEYS, leaf.pointer.count("/")
-
-
-def _is_checkable(leaf: Leaf, echoed: list[JsonValue]) -> bool:
-    value = leaf.value
-    if (value in echoed and not isinstance(value, bool)) or _says_today(value):
-        return False
-    match value:
-        case bool() | int() | float():
-            return True
-        case str():
-            return 0 < len(value) <= _LONGEST_TEXT
-        case list():
-            return 0 < len(value) <= _LONGEST_LIST and not any(
-                isinstance(part, dict | list) for part in value
-            )
-        case _:
-            return False
-
-
-def _says_today(value: JsonValue) -> bool:
-    """Return whether a text has the date of this day somewhere on earth, which it will not have next week."""
-    return isinstance(value, str) and any(day.date().isoformat() in value for day in _today())
-
-
-def _names_today(value: JsonValue) -> bool:
-    """Return whether a value is a part of this day, which beside its date it will not be tomorrow."""
-    names = {
-        part.casefold() for day in _today() for part in (f"{day:%A}", f"{day:%a}", f"{day:%B}", f"{day:%b}")
-    }
-    numbers = {number for day in _today() for number in (day.year, day.month, day.day)}
-    return (
-        value.casefold() in names if isinstance(value, str) else isinstance(value, int) and value in numbers
-    )
-
-
-def _today() -> list[datetime]:
-    """Return moments of every day that it is now somewhere on earth."""
-    now = datetime.now(UTC)
-    return [now - timedelta(hours=12), now, now + timedelta(hours=14)]
-
-
-def value_assertions(outputs: Mapping[str, JsonValue]) -> tuple[str, ...]:
-    """Return assertions that hold of exactly these outputs, decimals up to a millionth."""
-    return tuple(_assertion(name, value) for name, value in outputs.items())
-
-
-def _assertion(name: str, value: JsonValue) -> str:
-    if isinstance(value, float):
-        tolerance = max(abs(value) * 1e-6, 1e-9)
-        return f"approx(output.{name}, `{json.dumps(value)}`, `{tolerance:.3g}`)"
-    literal = json.dumps(value, ensure_ascii=False).replace("`", "\\`")
-    return f"output.{name} == `{literal}`"
-
-
 def _node_ids(chain: Chain) -> dict[int, str]:
     found: dict[int, str] = {}
     for step in chain.steps:
-        name = _slug(step.probe.tool.id.tool)[:50] or "step"
+        name = slug(step.probe.tool.id.tool)[:50] or "step"
         name = name if name[0].isalpha() else f"step_{name}"
         wanted = name if name not in found.values() else f"{name}_{len(found) + 1}"
         found[step.number] = wanted
     return found
-
-
-def _slug(text: str) -> str:
-    parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text)
-    slug = re.sub(r"[^a-z0-9]+", "_", parts.lower()).strip("_")
-    return f"n_{slug}" if slug[:1].isdigit() else slug

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from server.exploration.breadth import first_successes
-from server.exploration.call_health import volatile_tools
 from server.exploration.chains import Chain, chain_of
 from server.exploration.distilling import Draft, distil
 from server.exploration.duplicates import TaskShape, is_near_duplicate, shape_of, shape_of_task
+from server.exploration.equal_calls import volatile_tools
 from server.exploration.observation import Observation
 from server.exploration.options import ExplorationOptions
 from server.exploration.scope import ExplorationScope

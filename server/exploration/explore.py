@@ -17,14 +17,14 @@ from server.backends.errors import BackendError
 from server.curation.replaying import Replayer
 from server.execution.run import Run
 from server.exploration.breadth import explore_breadth, probe_details
-from server.exploration.call_health import call_findings, check_finding
 from server.exploration.coverage import Coverage, measure_coverage
 from server.exploration.depth import DepthSearch
 from server.exploration.distilling import Draft
 from server.exploration.drafting import Drafting
 from server.exploration.feasibility import Feasibility
-from server.exploration.findings import HealthReport, by_severity, not_called
-from server.exploration.listing_health import listing_findings
+from server.exploration.health.calls import call_findings, check_finding
+from server.exploration.health.findings import HealthReport, by_severity, not_called
+from server.exploration.health.listing import listing_findings
 from server.exploration.options import ExplorationOptions
 from server.exploration.proposing import propose_calls
 from server.exploration.session import BudgetSpent, ExplorationSession

@@ -18,7 +18,8 @@ from catalog.tools import ToolId
 from server.curation.differences import differences, is_moment
 from server.curation.replaying import Replayer
 from server.execution.run import Run
-from server.exploration.distilling import Draft, value_assertions
+from server.exploration.distilling import Draft
+from server.exploration.outputs import value_assertions
 from server.exploration.session import ExplorationSession
 from server.exploration.tasks import ExploredTask, HeldOutInstance
 from server.exploration.wording import word_task

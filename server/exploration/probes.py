@@ -13,8 +13,9 @@ from pydantic import JsonValue
 
 from catalog.schema import is_valid, types
 from catalog.tools import JsonSchema, Tool
+from server.exploration.arguments import argument_schemas, required_arguments
 from server.exploration.observation import Probe
-from server.exploration.values import KnownValues, argument_schemas, required_arguments
+from server.exploration.values import KnownValues
 
 __all__ = ["boundary_probes", "breaking_probes", "enum_probes", "enum_values", "typical_probes"]
 

@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from catalog.plain_text import plain_text
 from catalog.tools import JsonSchema, Tool
+from server.exploration.arguments import argument_schemas
 from server.exploration.errors import ProfileRejected
 from server.exploration.options import Difficulty
-from server.exploration.values import argument_schemas
 
 __all__ = [
     "Entity",

@@ -13,8 +13,9 @@ from typing import Final
 from pydantic import JsonValue
 
 from catalog.similarity import name_similarity
+from server.exploration.arguments import is_handle
 from server.exploration.observation import Observation, Origin, Probe
-from server.exploration.values import KnownValues, is_handle
+from server.exploration.values import KnownValues
 from server.planning.leaves import Leaf, leaves_of_value
 
 __all__ = ["Provenance"]

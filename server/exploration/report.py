@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from server.exploration.coverage import Coverage
-from server.exploration.findings import HealthReport
+from server.exploration.health.findings import HealthReport
 from server.exploration.tasks import ExploredTask
 
 __all__ = ["ExplorationPlan", "ExplorationReport", "ExploredSkill", "PlannedTool", "Taught"]

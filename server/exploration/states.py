@@ -15,12 +15,12 @@ from pydantic import JsonValue
 
 from catalog.similarity import words
 from catalog.tools import Tool, ToolId
+from server.exploration.arguments import is_handle, is_server_made, required_arguments
 from server.exploration.breadth import first_successes
-from server.exploration.call_health import volatile_tools
+from server.exploration.equal_calls import volatile_tools
 from server.exploration.lexicon import is_statement
 from server.exploration.observation import Observation, Probe
 from server.exploration.session import ExplorationSession
-from server.exploration.values import is_handle, is_server_made, required_arguments
 from server.planning.leaves import leaves_of_value
 
 __all__ = ["Shown", "StateSearch"]

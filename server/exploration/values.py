@@ -10,88 +10,20 @@ from typing import Final, cast
 from pydantic import JsonValue
 
 from catalog.canonical import canonical_json
-from catalog.schema import coerce, inline_refs, is_valid, samples, types
+from catalog.schema import coerce, is_valid, samples, types
 from catalog.similarity import name_similarity, words
 from catalog.tools import JsonSchema, Tool
-from server.curation.differences import is_moment
 from server.evolution.run_faults import offered_values
+from server.exploration.arguments import argument_schemas, is_handle
 from server.exploration.lexicon import is_statement, statements, typical_values
+from server.exploration.prose import said_examples
 
-__all__ = [
-    "KnownValues",
-    "argument_schemas",
-    "is_handle",
-    "is_server_made",
-    "required_arguments",
-    "said_examples",
-]
+__all__ = ["KnownValues"]
 
 _NEAR: Final = 0.8
-_EXAMPLES: Final = re.compile(
-    r"(?:e\.?\s?g\.?|for example|such as|examples?|like|one of|options?|supported|values?|either)\b"
-    r"[^'\"`]{0,24}"
-    r"((?:['\"`][^'\"`\n]{1,60}['\"`](?:,|\s|or|and|/|\|)*){1,12})",
-    re.IGNORECASE,
-)
-_LISTED: Final = re.compile(
-    r"(?:\(|:\s|\bone of:?\s)"
-    r"((?:[a-z][\w-]{0,24}\s*[,|/]\s*(?:or |and )?){1,16}[a-z][\w-]{0,24})(?=[).;\n]|\s*$)"
-)
-_QUOTED: Final = re.compile(r"['\"`]([^'\"`\n]{1,60})['\"`]")
-_PLAIN: Final = re.compile(
-    r"(?:e\.?\s?g\.?,?|for example,?|such as)\s+([\w./:+-]{1,40}(?:,\s*[\w./:+-]{1,40}){0,5})", re.IGNORECASE
-)
-
 _PLAIN_NUMBERS: Final = (12, 5, 8, 3, 20, 7, 15, 9)
-
-
 _STATED: Final = frozenset({"query", "sql", "statement"})
 """What an argument is called that takes a statement of a language."""
-_HANDLES: Final = frozenset({"id", "handle", "token", "cursor", "ref", "uid", "uuid"})
-
-
-def is_handle(name: str) -> bool:
-    """Return whether a name is that of a value which only the server can give out."""
-    return not _HANDLES.isdisjoint(words(name))
-
-
-def is_server_made(key: str, value: JsonValue) -> bool:
-    """Return whether another process would answer this otherwise: a handle, a time, a path."""
-    is_path = isinstance(value, str) and re.fullmatch(r"(?:/[^/\n]+){2,}/?", value) is not None
-    return is_handle(key) or is_moment(value) or is_path
-
-
-def argument_schemas(tool: Tool) -> dict[str, JsonSchema]:
-    """Return the schema of each argument a tool declares, as one that can be read by itself."""
-    properties = inline_refs(tool.input_schema).get("properties")
-    if not isinstance(properties, dict):
-        return {}
-    root = tool.input_schema
-    return {name: _alone(part, root) if isinstance(part, dict) else {} for name, part in properties.items()}
-
-
-def _alone(part: JsonSchema, root: JsonSchema) -> JsonSchema:
-    """Return a part with what it needs of the whole: its dialect, and the definitions it still refers to."""
-    if not part:
-        return part
-    wanted = ("$schema", "$defs", "definitions") if "$ref" in str(part) else ("$schema",)
-    return {**{key: root[key] for key in wanted if key in root}, **part}
-
-
-def required_arguments(tool: Tool) -> tuple[str, ...]:
-    """Return the names of the arguments that a tool requires."""
-    required = tool.input_schema.get("required")
-    return tuple(name for name in required if isinstance(name, str)) if isinstance(required, list) else ()
-
-
-def said_examples(text: str) -> list[str]:
-    """Return values that a description gives as examples, in its order."""
-    listed = [
-        part for group in _LISTED.findall(text) for part in re.split(r"\s*[,|/]\s*(?:or |and )?", group)
-    ]
-    quoted = [value for listed in _EXAMPLES.findall(text) for value in _QUOTED.findall(listed)]
-    plain = [value.strip(" .") for listed in _PLAIN.findall(text) for value in listed.split(",")]
-    return list(dict.fromkeys(value for value in (*quoted, *listed, *plain) if value))
 
 
 @dataclass

@@ -11,7 +11,8 @@ from pydantic import JsonValue
 
 from catalog.plain_text import plain_text
 from server.backends.backend import Completion, Message, Request
-from server.exploration.distilling import Draft, key_name
+from server.exploration.distilling import Draft
+from server.exploration.naming import key_name
 from server.exploration.options import ExplorationOptions
 from server.planning.conversation import Conversation
 from skills_store.workflow.model import Node

@@ -40,7 +40,7 @@ from server.cli.model_answers import FetchedModel, ListedModels, ServingModel
 from server.demo.report import DemoReport
 from server.evolving.report import EvolveReport
 from server.execution.options import MAX_FOR_EACH, MAX_SKILL_DEPTH
-from server.exploration.findings import RULES
+from server.exploration.health.rules import RULES
 from server.exploration.report import ExplorationReport
 from server.models.known import KNOWN_MODELS
 from server.reports import (

@@ -17,13 +17,13 @@ from catalog.testing import Reply, ScriptedServer, ScriptedTool, Vanish
 from catalog.tools import ToolId
 from server.bank.upstreams.exploration import Exploration
 from server.exploration.errors import NothingToExplore, ProfileRejected, TaskFileRejected
-from server.exploration.findings import HealthReport
-from server.exploration.health_files import render_junit, render_sarif
+from server.exploration.health.files import render_junit, render_sarif
+from server.exploration.health.findings import HealthReport
 from server.exploration.lexicon import statements
 from server.exploration.options import ExplorationOptions
 from server.exploration.profile import TaskPreference, parse_profile, profile_of, render_profile
+from server.exploration.prose import said_examples
 from server.exploration.tasks import read_tasks, render_tasks
-from server.exploration.values import said_examples
 from server.requests import SolveRequest
 from server.verification import Checks
 from tests.server.conftest import NUMBER, TEXT, schema

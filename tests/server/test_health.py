@@ -18,10 +18,11 @@ from catalog.result import CallSuccess, FailureKind
 from catalog.testing import Refuse, Reply, ScriptedServer, ScriptedTool, Vanish
 from catalog.tools import Annotations, Tool, ToolId
 from server.bank.upstreams.exploration import Exploration
-from server.exploration.annotation_health import contradictions
-from server.exploration.call_health import call_findings
-from server.exploration.findings import RULES, Finding, HealthReport, by_severity
-from server.exploration.health_files import render_health, render_junit, render_sarif
+from server.exploration.health.annotations import contradictions
+from server.exploration.health.calls import call_findings
+from server.exploration.health.files import render_health, render_junit, render_sarif
+from server.exploration.health.findings import Finding, HealthReport, by_severity
+from server.exploration.health.rules import RULES
 from server.exploration.observation import Observation, Probe
 from server.exploration.options import ExplorationOptions
 from tests.server.conftest import NUMBER, TEXT, schema

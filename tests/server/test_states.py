@@ -15,10 +15,10 @@ from server.bank.upstreams.exploration import Exploration
 from server.bank.upstreams.teaching import scoped_replayer
 from server.curation.replaying import Replayer
 from server.execution.run import Run
-from server.exploration.call_health import check_finding
 from server.exploration.chains import chain_of
 from server.exploration.distilling import distil
 from server.exploration.feasibility import Feasibility
+from server.exploration.health.calls import check_finding
 from server.exploration.observation import Probe
 from server.exploration.options import ExplorationOptions
 from server.exploration.scope import exploration_scope

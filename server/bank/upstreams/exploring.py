@@ -20,8 +20,8 @@ from server.curation.replaying import Replayer
 from server.exploration.coverage import NOTHING_COVERED, measure_coverage
 from server.exploration.errors import NothingToExplore, ProfileRejected, UnknownServer
 from server.exploration.explore import Explored, Explorer
-from server.exploration.findings import HealthReport, by_severity, finding_of, not_called
-from server.exploration.listing_health import listing_findings
+from server.exploration.health.findings import HealthReport, by_severity, finding_of, not_called
+from server.exploration.health.listing import listing_findings
 from server.exploration.profile import Profile, TaskPreference, profile_of
 from server.exploration.report import ExplorationPlan, ExplorationReport, ExploredSkill, PlannedTool, Taught
 from server.exploration.scope import ExplorationScope, exploration_scope

@@ -17,7 +17,8 @@ from server.bench.explore_report import ExploreBenchReport, ServerExplored, rend
 from server.bench.explore_servers import DEMO_EXPLORED, FETCHED, Defect, explored_document
 from server.bench.registry import benchmark, refuse_untaken
 from server.bench.request import BenchRequest
-from server.exploration.findings import RULES, Finding
+from server.exploration.health.findings import Finding
+from server.exploration.health.rules import RULES
 from server.exploration.options import ExplorationOptions
 from server.progress import ignore_progress
 from server.requests import Budget

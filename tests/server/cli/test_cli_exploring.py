@@ -15,7 +15,7 @@ from server.evolving.report import EvolveReport, RoundReport, TaskStanding
 from server.execution.consent import NoConsent
 from server.exploration.coverage import Coverage
 from server.exploration.errors import NothingToExplore, UnknownServer
-from server.exploration.findings import Finding, HealthReport, ShownCall
+from server.exploration.health.findings import Finding, HealthReport, ShownCall
 from server.exploration.profile import (
     Entity,
     Operation,

@@ -12,7 +12,8 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from pydantic import JsonValue
 
 from catalog.plain_text import plain_text
-from server.exploration.findings import RULES, SEVERITIES, Finding, HealthReport, Severity
+from server.exploration.health.findings import Finding, HealthReport
+from server.exploration.health.rules import RULES, SEVERITIES, Severity
 
 __all__ = ["render_health", "render_junit", "render_sarif"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from catalog.names import NAME_PATTERN
 from catalog.schema import lint_schema, types
 from catalog.tools import Annotations, Tool
-from server.exploration.findings import Finding, finding_of
-from server.exploration.values import argument_schemas
+from server.exploration.arguments import argument_schemas
+from server.exploration.health.findings import Finding, finding_of
 
 __all__ = ["listing_findings"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from server.exploration.arguments import is_server_made
 from server.exploration.observation import Observation
-from server.exploration.values import is_server_made
 from server.planning.leaves import leaves_of_value
 
 __all__ = ["Contradiction", "contradictions"]

@@ -14,14 +14,16 @@ from catalog.result import CallSuccess, FailureKind
 from catalog.schema import types
 from catalog.size import rough_size
 from server.evolution.run_faults import offered_values
-from server.exploration.annotation_health import contradictions
+from server.exploration.arguments import argument_schemas
+from server.exploration.equal_calls import differing_pairs, equal_pairs
 from server.exploration.feasibility import Flake
-from server.exploration.findings import Finding, Severity, ShownCall, finding_of, shown_call
+from server.exploration.health.annotations import contradictions
+from server.exploration.health.findings import Finding, ShownCall, finding_of, shown_call
+from server.exploration.health.refusals import undeclared_refusals, what_was_lacked
+from server.exploration.health.rules import Severity
 from server.exploration.observation import Observation
-from server.exploration.refusals import undeclared_refusals, what_was_lacked
-from server.exploration.values import argument_schemas
 
-__all__ = ["call_findings", "check_finding", "volatile_tools"]
+__all__ = ["call_findings", "check_finding"]
 
 _GONE: Final = frozenset({FailureKind.TIMEOUT, FailureKind.SERVER_UNAVAILABLE})
 _SLOW_SECONDS: Final = 5.0
@@ -51,7 +53,7 @@ def call_findings(observations: Sequence[Observation], changing: Set[str]) -> li
     found.extend(_undeclared(observations))
     found.extend(_contradicting(observations))
     said = "an equal call gives another answer than before, with no change in between"
-    found.extend(_finding("volatile", two, said) for _, two in _differing_pairs(observations, changing))
+    found.extend(_finding("volatile", two, said) for _, two in differing_pairs(observations, changing))
     return [*found, *_flaky(observations, changing)]
 
 
@@ -201,14 +203,9 @@ def check_finding(flake: Flake) -> Finding:
     return finding_of(flake.rule, flake.tool.tool, said, call=shown)
 
 
-def volatile_tools(observations: Sequence[Observation], changing: Set[str]) -> frozenset[str]:
-    """Return the tools of which two equal valid calls gave different answers with no change in between."""
-    return frozenset(one.probe.tool.id.tool for one, _ in _differing_pairs(observations, changing))
-
-
 def _flaky(observations: Sequence[Observation], changing: Set[str]) -> Iterator[Finding]:
     """Yield the calls that failed though an equal one succeeded, but for those that lost the server."""
-    for pair in _equal_pairs(observations, changing):
+    for pair in equal_pairs(observations, changing):
         failed = next((call for call in pair if not call.succeeded), None)
         if failed is None or failed.failure is None or all(not call.succeeded for call in pair):
             continue
@@ -217,31 +214,6 @@ def _flaky(observations: Sequence[Observation], changing: Set[str]) -> Iterator[
                 f"an equal call succeeds, with no change in between; it says: {failed.failure.message[:200]}"
             )
             yield _finding("flaky", failed, said)
-
-
-def _differing_pairs(
-    observations: Sequence[Observation], changing: Set[str]
-) -> Iterator[tuple[Observation, Observation]]:
-    """Yield equal valid calls that succeeded with different answers."""
-    for one, two in _equal_pairs(observations, changing):
-        if one.succeeded and two.succeeded and one.output != two.output:
-            yield one, two
-
-
-def _equal_pairs(
-    observations: Sequence[Observation], changing: Set[str]
-) -> Iterator[tuple[Observation, Observation]]:
-    """Yield the first of equal valid calls with each later one, of one process without a change between."""
-    first: dict[tuple[str, int], Observation] = {}
-    changes = process = 0
-    for call in observations:
-        if changing and (call.session != process or call.probe.tool.id.tool in changing):
-            changes, process = changes + 1, call.session
-        if call.probe.breaks_schema:
-            continue
-        known = first.setdefault((call.probe.key, changes), call)
-        if known is not call:
-            yield known, call
 
 
 def _finding(

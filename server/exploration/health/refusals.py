@@ -13,8 +13,9 @@ from catalog.schema import types
 from catalog.similarity import words
 from catalog.tools import JsonSchema, Tool
 from server.evolution.run_faults import offered_values
+from server.exploration.arguments import argument_schemas, is_handle, required_arguments
 from server.exploration.observation import Observation
-from server.exploration.values import argument_schemas, is_handle, required_arguments, said_examples
+from server.exploration.prose import said_examples
 
 __all__ = ["guessed_arguments", "undeclared_refusals", "what_was_lacked"]
 
