@@ -45,7 +45,7 @@ def render_exploration(console: Console, report: ExplorationReport) -> None:
         console.print(plain(f"nothing was called: {report.unreachable}"), soft_wrap=True)
     if report.withheld:
         console.print(plain(f"nothing was called: {report.withheld}"), soft_wrap=True)
-    _coverage(console, report.coverage)
+    _coverage(console, report.coverage, report.server)
     _health(console, report.health)
     if report.tasks or report.drafts:
         _tasks(console, report)
@@ -70,7 +70,7 @@ def render_exploration(console: Console, report: ExplorationReport) -> None:
         console.print(plain(f"{kind}: {path}"), soft_wrap=True)
 
 
-def _coverage(console: Console, found: Coverage) -> None:
+def _coverage(console: Console, found: Coverage, server: str) -> None:
     drawn = table("covered", "of", "what")
     drawn.add_row(str(found.called), str(found.tools), "tools called")
     drawn.add_row(str(found.succeeded), str(found.tools), "tools that succeeded")
@@ -78,7 +78,14 @@ def _coverage(console: Console, found: Coverage) -> None:
     drawn.add_row(str(found.enum_values_tried), str(found.enum_values), "enumerated values")
     console.print(drawn)
     if found.withheld:
-        console.print(f"{found.withheld} tools were never called: what they do may not be repeated")
+        console.print(
+            plain(
+                f"{found.withheld} tools were never called: what they do may not be repeated. Say which only"
+                f" read (`skillbank effects set {server}/TOOL read`), or that a fresh process restores the"
+                f" server (`skillbank effects set {server} --reset process`)"
+            ),
+            soft_wrap=True,
+        )
     if found.errors:
         counted = ", ".join(f"{name} {count}" for name, count in found.errors.items())
         console.print(f"failed calls: {counted}", markup=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -173,6 +174,22 @@ def test_a_server_that_counts_never_sees_a_call_that_may_change_it(command: str,
         report = json.loads(ran.stdout)
         assert report["coverage"]["withheld"] == 3
         assert 0 < report["calls"] <= 60
+
+
+def test_what_is_said_to_open_what_is_withheld_does_open_it(tmp_path: Path):
+    _scenario(tmp_path, _tool("look_back", "echo"), _tool("change", "store"), _tool("mystery", "store"))
+    told = _skillbank(tmp_path, "explore", "odd", "--yes", "--no-learn", "--budget-calls", "20").stdout
+    commands = re.findall(r"`skillbank ([^`]+)`", told)
+    assert len(commands) == 2
+    for command in commands:
+        words = command.replace("TOOL", "mystery").split()
+        places = ("--config", str(tmp_path / "config.json"), "--store", str(tmp_path / "store.db"))
+        done = subprocess.run(
+            [sys.executable, "-m", "server.cli", *words, *places], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    again = _skillbank(tmp_path, "explore", "odd", "--yes", "--json", "--no-learn", "--budget-calls", "40")
+    assert json.loads(again.stdout)["coverage"]["withheld"] == 0
 
 
 def test_a_process_that_lies_crashes_and_hangs_is_reported_by_the_command(tmp_path: Path):

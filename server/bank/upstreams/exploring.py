@@ -89,7 +89,7 @@ def _remedy(scope: ExplorationScope) -> str:
     return (
         f"none of the {len(scope.withheld)} tools of {server!r} may be explored: say which only read"
         f" (`skillbank effects set {server}/TOOL read`), or that a fresh process restores the server"
-        f" (`skillbank effects reset {server} process`)"
+        f" (`skillbank effects set {server} --reset process`)"
     )
 
 
