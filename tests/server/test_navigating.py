@@ -8,10 +8,10 @@ import pytest
 from pydantic import JsonValue
 
 from catalog.tools import ToolId
-from server.backends.backend import Message
+from server.backends.backend import Completion, Message
 from server.navigating.guidelines import guideline_of
 from server.navigating.recalling import ETA, Guide, guide_for, is_guided, preferring
-from server.navigating.wording import is_sound
+from server.navigating.wording import is_sound, say_better
 from server.navigating.writing import Lesson, units_of
 from server.planning.prompt import Advice, advice_text, lesson_spans
 from skills_store.experience.spans import stripped
@@ -110,6 +110,33 @@ def test_a_models_wording_is_taken_only_where_it_adds_nothing(said: str, sound: 
     trace = _trace("verified", _step("n0", _FIND), _step("n1", _CONVERT))
     [unit] = units_of(Lesson(_TASK, trace), now=0.0)
     assert bool(is_sound(said, unit, trace)) is sound
+
+
+@pytest.mark.parametrize(
+    ("answer", "content"),
+    [
+        ('{"content": "Use find and then convert."}', "Use find and then convert."),
+        ('{"content": "Use find."}', None),
+        ('{"content": 3}', None),
+        ("[]", None),
+        ("no JSON", None),
+    ],
+)
+def test_a_lesson_is_told_in_a_models_words_only_where_they_are_sound(
+    answer: str, content: str | None
+) -> None:
+    trace = _trace("verified", _step("n0", _FIND), _step("n1", _CONVERT))
+    [unit] = units_of(Lesson(_TASK, trace), now=0.0)
+    talk = say_better(unit, trace)
+    request = next(talk)
+    assert request.temperature == 0.0
+    assert _POISON not in request.messages[0].text, "no answer of a tool is shown"
+    with pytest.raises(StopIteration) as ended:
+        talk.send(Completion((answer,), ("end",), "m"))
+    said = ended.value.value
+    assert (said.content, said.written_by) == (
+        (unit.content, "template") if content is None else (content, "model")
+    )
 
 
 @pytest.mark.parametrize("eta", [0.0, 0.25, ETA, 1.0])
