@@ -112,7 +112,7 @@ async def test_odd_names_and_answers_end_in_a_report(open_desk):
 async def test_every_defect_of_a_process_ends_in_a_report(defect: str, tmp_path: Path):
     log = None if defect == "dies_at_call" else tmp_path / "log.jsonl"  # with one, only its first life dies
     command, args = defect_command(defect, log)
-    server = {"command": command, "args": [*args], "timeout_seconds": 3}
+    server = {"command": command, "args": [*args], "timeout_seconds": 6}
     config = tmp_path / "config.json"
     own = {"effects": {"odd": {"*": "read"}}}
     config.write_text(json.dumps({"mcpServers": {"odd": server}, "skillbank": own}))
