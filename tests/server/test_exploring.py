@@ -279,7 +279,7 @@ async def test_what_a_server_does_while_tasks_are_checked_is_reported_too(open_d
 
         return [ScriptedTool("count", count, schema(text=TEXT), description="Count letters.")]
 
-    asked = Exploration("odd", options(call_timeout_seconds=0.3), learn=False)
+    asked = Exploration("odd", options(call_timeout_seconds=1.5), learn=False)
     async with open_desk({"odd": ScriptedServer(moody)}, effects={"odd": {"*": Effect.READ}}) as desk:
         report = await desk.bank.explore(asked)
     assert rules(report.health, "count") >= {rule}

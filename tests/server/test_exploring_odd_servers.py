@@ -116,7 +116,7 @@ async def test_every_defect_of_a_process_ends_in_a_report(defect: str, tmp_path:
     config = tmp_path / "config.json"
     own = {"effects": {"odd": {"*": "read"}}}
     config.write_text(json.dumps({"mcpServers": {"odd": server}, "skillbank": own}))
-    asked = Exploration("odd", options(budget_calls=30, tasks=2, call_timeout_seconds=0.3))
+    asked = Exploration("odd", options(budget_calls=30, tasks=2, call_timeout_seconds=1.0))
     with anyio.fail_after(60):
         async with open_bank(Settings(config, tmp_path / "store.db", environment=dict(os.environ))) as bank:
             report = await bank.explore(asked)
@@ -202,7 +202,7 @@ def test_a_process_that_lies_crashes_and_hangs_is_reported_by_the_command(tmp_pa
     )
     ran = _skillbank(
         tmp_path,
-        *("explore", "odd", "--json", "--ci", "--call-seconds", "0.5", "--budget-calls", "60"),
+        *("explore", "odd", "--json", "--ci", "--call-seconds", "2", "--budget-calls", "60"),
     )
     assert ran.returncode == 1, ran.stderr
     report = json.loads(ran.stdout)
