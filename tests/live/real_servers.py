@@ -73,6 +73,8 @@ class RealServer(_Data):
     """One of its descriptions has at least so many characters."""
     largest_answer_bytes: int = 0
     """Its `storm` answers at least so much."""
+    parallel_calls: int | None = None
+    """Calls side by side that it bears, as its configuration says; None: as many as by default."""
     storm: Call | None = None
     """Made over and over while the others are called a second time."""
     hangs: Call | None = None

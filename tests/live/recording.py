@@ -63,10 +63,7 @@ def came_of(outcome: CallOutcome) -> tuple[str, str]:
 async def record(fleet: Fleet, work: Path) -> Record:
     """Start the fleet, call it, close it, and return what happened."""
     config = work / "config.json"
-    servers = {
-        server.name: {"command": server.command[0], "args": list(server.command[1:]), "env": server.env}
-        for server in fleet.servers
-    }
+    servers = {server.name: _entry(server) for server in fleet.servers}
     config.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
     with anyio.fail_after(_MOST_SECONDS):
         async with open_connections(load_config(config), timeout_seconds=_CALL_SECONDS) as connections:
@@ -80,6 +77,11 @@ async def record(fleet: Fleet, work: Path) -> Record:
                     made.generations[server.name] = connection.generation
     made.left = _processes(fleet.servers[0].env[MARK])
     return made
+
+
+def _entry(server: RealServer) -> dict[str, object]:
+    bears = {} if server.parallel_calls is None else {"parallel_calls": server.parallel_calls}
+    return {"command": server.command[0], "args": [*server.command[1:]], "env": server.env, **bears}
 
 
 async def _storm(fleet: Fleet, connections: Connections, made: Record) -> None:
