@@ -11,7 +11,7 @@ import click
 from catalog.errors import ServerUnavailable
 from catalog.whole_file import write_whole
 from server.bank.upstreams.exploration import Exploration
-from server.cli.errors import NeedsApproval
+from server.cli.errors import FAILED, NeedsApproval
 from server.cli.options import EXISTING, check_folders, session_command
 from server.cli.render_evolving import render_evolution
 from server.cli.render_exploring import render_plan
@@ -139,7 +139,12 @@ def evolve(
     unattended = replace(session, wiring=replace(session.wiring, consent=_nobody))
     report = unattended.with_bank(lambda bank: hold_rounds(bank, named, options, own, session.say))
     if out is not None:
-        write_whole(out, render_tasks(report.made).encode())
+        try:
+            write_whole(out, render_tasks(report.made).encode())
+        except OSError as error:
+            session.show(report, render_evolution)
+            session.say(f"the tasks were not written, --json shows them too: {error}")
+            return FAILED
         report = report.model_copy(update={"files": {"tasks": str(out)}})
     session.show(report, render_evolution)
     return 0

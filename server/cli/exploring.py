@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from catalog.whole_file import write_whole
 from server.bank.upstreams.exploration import Exploration
-from server.cli.errors import MISUSE, WORLD, NeedsApproval
+from server.cli.errors import FAILED, MISUSE, WORLD, NeedsApproval
 from server.cli.options import EXISTING, check_folders, session_command
 from server.cli.render_exploring import render_exploration, render_plan
 from server.cli.session import Session
@@ -158,7 +158,12 @@ def explore(
         _ask(session, asked)
     report = session.with_bank(lambda bank: bank.explore(asked))
     threshold = cast("Severity", fail_on)
-    report = _written(report, files, threshold if ci else "warning")
+    try:
+        report = _written(report, files, threshold if ci else "warning")
+    except OSError as error:
+        session.show(report, render_exploration)
+        session.say(f"not everything was written: {error}")
+        return FAILED
     session.show(report, render_exploration)
     if ci and report.health.reaches(threshold):
         return 1
@@ -174,7 +179,8 @@ def _as_profiled(asked: Exploration, profile: Profile) -> Exploration:
         ProfileRejected: it is another server's.
     """
     if profile.name != asked.server:
-        raise ProfileRejected(f"the profile is that of {profile.name!r}, not of {asked.server!r}")
+        said = f"the profile is that of {profile.name!r}, not of {asked.server!r}: 'name' says whose it is"
+        raise ProfileRejected(said)
     wanted, context = profile.preference, click.get_current_context()
     is_said = {
         name: context.get_parameter_source(name) == ParameterSource.COMMANDLINE

@@ -59,8 +59,8 @@ def check_folders(files: Mapping[str, Path | None]) -> None:
     for option, path in files.items():
         if path is not None and not path.parent.is_dir():
             raise click.UsageError(f"{option} {path}: there is no folder {path.parent}")
-        if path is not None and not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise click.UsageError(f"{option} {path}: it may not be written")
+        if path is not None and not os.access(path.parent, os.W_OK):
+            raise click.UsageError(f"{option} {path}: nothing may be written in {path.parent}")
 
 
 class _Document(click.ParamType[bytes]):

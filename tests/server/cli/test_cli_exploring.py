@@ -361,3 +361,24 @@ def test_what_rounds_brought_is_drawn():
         "exam passed",
     ):
         assert said in text
+
+
+@pytest.mark.parametrize("command", ["explore", "evolve"])
+def test_a_report_is_shown_also_where_its_files_can_no_longer_be_written(cli, command: str):
+    folder = cli.folder / "results"
+    folder.mkdir()
+    evolving(cli)
+
+    async def explore() -> ExplorationReport:
+        if folder.exists():
+            folder.rmdir()
+        return explored()
+
+    cli.bank.answers["explore"] = explore
+    ran = cli(
+        command, "clock", "--yes", "--json", "--budget-calls", "90", "--out", str(folder / "tasks.jsonl")
+    )
+    assert ran.code == 1
+    assert ran.json["budget_calls"] in (90, 400)
+    assert "written" in ran.err
+    assert str(folder) in ran.err
