@@ -21,10 +21,13 @@ from server.exploration.tasks import ExploredTask
 from server.provisioning.task_file import BenchTask
 from server.requests import Budget
 
-__all__ = ["CreditMeasured", "measure_credit"]
+__all__ = ["OFF", "ON", "CreditMeasured", "measure_credit"]
 
-_OFF = Condition("attribution off", SearchOptions(strategy="ladder"))
-_ON = Condition(
+OFF = Condition(
+    "attribution off",
+    SearchOptions(strategy="ladder", switches=replace(Switches(), attribution=False)),
+)
+ON = Condition(
     "attribution on",
     SearchOptions(strategy="ladder", switches=replace(Switches(), attribution=True)),
 )
@@ -63,8 +66,8 @@ async def measure_credit(
     total = CreditMeasured()
     for number, task in enumerate(tasks):
         for plan in _plans(task, bank, seed + number):
-            off = await measure_plan(plan, _OFF, bank, budget, seed)
-            on = await measure_plan(plan, _ON, bank, budget, seed)
+            off = await measure_plan(plan, OFF, bank, budget, seed)
+            on = await measure_plan(plan, ON, bank, budget, seed)
             both = off.verified and on.verified
             total += CreditMeasured(
                 plans=1,

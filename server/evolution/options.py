@@ -29,7 +29,7 @@ class Switches:
     """A stagnant search gets a plan from elsewhere."""
     growth_control: bool = True
     """Intensity follows growth; off: it stays half-way between its bounds."""
-    attribution: bool = True
+    attribution: bool = False
     """Credit of steps moves the costs of what is proposed. Off: it saved little where measured."""
     evidence: bool = True
     """Proposers see faults and answers of tools; off: they see workflow, task and tools alone."""

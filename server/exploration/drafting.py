@@ -50,6 +50,8 @@ class Drafting:
 
     def _is_wanted(self, draft: Draft) -> bool:
         """Return whether a draft keeps to what a person wants of one task."""
+        if draft.difficulty > self.options.difficulty:
+            return False
         calls, entities = self.options.most_calls, self.options.most_entities
         about = {self.entities[tool] for tool in draft.chain.tools if tool in self.entities}
         return (calls is None or len(draft.chain.steps) <= calls) and (

@@ -12,7 +12,7 @@ import pytest
 from server.bank.upstreams.exploration import Exploration
 from server.bench.errors import BenchError
 from server.bench.explore_bench import ExploreBenchOptions, quick_explore_options, run_explore_bench
-from server.bench.explore_credit import CreditMeasured, measure_credit
+from server.bench.explore_credit import OFF, ON, CreditMeasured, measure_credit
 from server.bench.explore_report import ExploreBenchReport, ServerExplored, render_explore_report
 from server.bench.explore_servers import DEMO_EXPLORED, FETCHED, Defect, explored_document
 from server.bench.registry import benchmark, refuse_untaken
@@ -95,6 +95,10 @@ def test_attribution_is_compared_on_plans_that_both_repaired():
     assert "| off | 4/8 | 10.0 |" in table
     assert "| on | 6/8 | 5.0 |" in table
     assert "With it 2 took fewer candidates, 0 more, 2 as many." in table
+
+
+def test_attribution_is_off_in_one_of_the_two_conditions_and_on_in_the_other():
+    assert (OFF.options.switches.attribution, ON.options.switches.attribution) == (False, True)
 
 
 async def test_damaged_references_are_repaired_with_attribution_and_without(open_desk):
