@@ -464,3 +464,18 @@ async def test_the_echo_of_an_odd_value_in_a_refusal_is_tried_nowhere(open_desk)
     assert report.coverage.succeeded == 1
     assert any("ünïcödé" in value for value in tried)
     assert all("ünïcödé" not in str(held.inputs) for task in report.tasks for held in task.held_out)
+
+
+async def test_no_secret_of_the_configuration_is_in_the_report(open_desk):
+    secret = "sk-live-abcdefghijklmnop"
+    server = ScriptedServer(
+        lambda: [
+            ScriptedTool("leak", lambda _: Reply.text(f"Error: {secret} is wrong"), schema(text=TEXT)),
+            ScriptedTool("fine", lambda a: {"n": len(a["text"]), "key": secret}, schema(text=TEXT)),
+        ]
+    )
+    async with open_desk({"odd": server}, effects={"odd": {"*": Effect.READ}}, secrets=(secret,)) as desk:
+        report = await desk.bank.explore(Exploration("odd", options()))
+    assert report.health.findings
+    assert secret not in report.model_dump_json()
+    assert secret not in render_sarif(report.health, "1.0")

@@ -135,13 +135,13 @@ async def explore_server(exploration: Exploration, context: Context) -> Explorat
     try:
         scope = await _listed_scope(exploration, context)
     except ServerUnavailable as error:
-        return _unreachable(exploration, str(error), anyio.current_time() - started)
+        return _shown(_unreachable(exploration, str(error), anyio.current_time() - started), context)
     connection = next(r for r in context.connections.reports() if r.name == exploration.server)
     if not scope.allowed:
         snapshot = await context.snapshot([exploration.server])
         listed = snapshot.of_server(exploration.server)
         seconds = anyio.current_time() - started
-        return _listing_only(exploration, scope, listed, connection, seconds)
+        return _shown(_listing_only(exploration, scope, listed, connection, seconds), context)
     options = exploration.options
     model, problem = await _explorer_model(context)
     if model is None and problem is None and (options.style or options.background):
@@ -169,7 +169,13 @@ async def explore_server(exploration: Exploration, context: Context) -> Explorat
     if exploration.learn:
         lessons += await keep_observed(session.observations, [one.task for one in solved], context)
     report = _report(exploration, explored, skills, problem, anyio.current_time() - started)
+    report = _shown(report, context)
     return report.model_copy(update={"lessons": len({unit.id for unit in lessons})})
+
+
+def _shown(report: ExplorationReport, context: Context) -> ExplorationReport:
+    """Return a report as anybody may be shown it: without the secrets of the configuration."""
+    return ExplorationReport.model_validate(context.redact(report.model_dump(mode="json")))
 
 
 def _replayer(scope: ExplorationScope, context: Context, session: ExplorationSession) -> Replayer:
